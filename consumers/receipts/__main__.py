@@ -7,15 +7,9 @@ a *sweep* proves that the inbox is complete. Inbox and queue are one table
 which NAME is the member, and the work by leases. Whoever gets a receipt twice sees it by its
 `webhook-id`. Only what `rides` says of a ride that the streamer has committed is ever sent.
 
-A crash leaves behind, by the step at which it comes:
-
-* after entries were read: they are pending, and are claimed CLAIM_AFTER seconds later; at once by a
-  worker of the same name.
-* after their rides were in the inbox: the same, and whoever claims them inserts nothing.
-* after attempts were written, or made: leases, which run out RECEIPT_LEASE seconds later. The
-  attempts count. After RECEIPT_ATTEMPTS of them the receipt is dead, even if nobody lived to write
-  down why; from the second in a row it is quarantined.
-* after their ends were written: nothing.
+What a crash leaves behind is said at each statement. In short: entries that were read are claimed
+after CLAIM_AFTER seconds, or at once by a worker of the same name; attempts that were begun count,
+and their receipts are taken up again after RECEIPT_LEASE seconds.
 
 What a server's outage interrupts, here or at the receiver, counts as no attempt (`delivery`,
 `breaker`). SIGTERM waits some seconds for what is in flight, and writes down that the rest was

@@ -7,25 +7,32 @@ is asked a few times a minute; and as each time it is another receipt's turn, a 
 end of its attempts only where few wait, and where the receiver took each and failed.
 """
 
+import logging
 import time
 from collections.abc import Callable
 
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.waiting import delays
+from rocket_rides.waiting import Complaint, delays
+
+logger = logging.getLogger("consumer")
 
 TRIP = 10  # failures
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds
 
 
 class Breaker:
-    """What one worker knows of its receiver, over all of its sessions."""
+    """What one worker knows of its receiver, which may have `most` attempts under way at once."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.reason = ""  # of the last failure
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
         self._clock = clock
+        self._until = 0.0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self._failures = 0
         self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
-        self._until = 0.0
+        self._complaint = Complaint()
 
     @property
     def is_open(self) -> bool:
@@ -37,21 +44,23 @@ class Breaker:
         """Seconds until the next attempt may be made; 0 when one may be made now."""
         return max(0.0, self._until - self._clock()) if self.is_open else 0.0
 
-    def allows(self, under_way: int, room: int) -> int:
-        """How many attempts may be started now, when so many are under way and there is room."""
+    @property
+    def limit(self) -> int:
+        """How many attempts may be under way now."""
         if not self.is_open:
-            return room
-        return 0 if self.pause or under_way else 1
+            return self._most
+        return 0 if self.pause else 1
 
     def note(self, verdict: Verdict) -> None:
         """An attempt has ended."""
-        if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):  # whatever it says, it is there
-            self._failures = 0
-            self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
-            return
         was_open = self.is_open
+        if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):  # whatever it says, it is there
+            if was_open:
+                logger.info("the receiver takes receipts again")
+            self._begin_anew()
+            return
         self._failures += 1
-        self.reason = verdict.reason
         # Of those that were under way together, the first failure speaks for all.
         if self.is_open and (not was_open or not self.pause):
-            self._until = self._clock() + max(next(self._pauses), verdict.retry_after or 0)
+            self._until = self._clock() + max(next(self._pauses), verdict.retry_after)
+            self._complaint(f"the receiver takes no receipts: {verdict.reason}")

@@ -5,10 +5,6 @@ on a kept connection that turns out to be dead, it is sent once more. It has one
 from the look-up of the address to the end of the answer's head. The verdict is read off the head:
 no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (Of
 bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one piece with them.)
-`verdict` says what an answer means.
-
-A process that dies in an attempt leaves open whether the receiver has the receipt. It holds nothing
-that others would need: the next attempt is like the first.
 """
 
 import asyncio
@@ -18,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 import certifi
@@ -26,7 +22,7 @@ from aiohttp import hdrs
 from standardwebhooks import Webhook
 
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, in_one_line, judge, seconds_of
+from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, printable, seconds_of
 from rocket_rides.errors import Refused
 
 # Bytes of a line of an answer's head. Of its body: bytes that are read, so that the connection can
@@ -35,14 +31,6 @@ LONGEST_LINE = 64 * 1024
 MOST_READ, MOST_KEPT, LONGEST_BODY = 64 * 1024, 1024, 0.25
 
 LOST = "the connection was lost before the end of the answer's head"
-
-
-class Progress(SimpleNamespace):
-    """How far a request came."""
-
-    deadline: float  # on the monotonic clock: nothing is sent later, however long nobody looked
-    reused = False  # it is on a connection that was kept
-    sent = False  # perhaps some of it, on this connection or on one before
 
 
 class Courier:
@@ -80,7 +68,8 @@ class Courier:
 
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
-        progress = Progress(deadline=time.monotonic() + seconds)
+        # Nothing is sent after the deadline, however long nobody looked.
+        sending = SimpleNamespace(deadline=time.monotonic() + seconds, reused=False, sent=False)
         body = receipt.body()
         now = datetime.fromtimestamp(int(time.time()), UTC)
         headers = {
@@ -91,7 +80,7 @@ class Courier:
         }
         try:
             async with asyncio.timeout(seconds):
-                response = await self._post(body, headers, progress)
+                response = await self._post(body, headers, sending)
         except TimeoutError:
             why = f"timed out after {seconds:.3g} s"
         except aiohttp.ClientResponseError:
@@ -99,15 +88,16 @@ class Courier:
         except aiohttp.ServerDisconnectedError:
             why = LOST
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            why = in_one_line(str(error)) or type(error).__name__
+            why = printable(str(error)) or type(error).__name__
         else:
             async with response:
-                return await _verdict(response)
+                asked = seconds_of(response.headers.get(hdrs.RETRY_AFTER, ""))
+                return judge(response.status, await _beginning(response), asked)
         # Of what was sent, perhaps in part, the receiver may have the whole.
-        return Verdict(Kind.RETRY if progress.sent else Kind.AWAY, why)
+        return Verdict(Kind.RETRY if sending.sent else Kind.AWAY, why)
 
     async def _post(
-        self, body: bytes, headers: dict[str, str], progress: Progress
+        self, body: bytes, headers: dict[str, str], sending: SimpleNamespace
     ) -> aiohttp.ClientResponse:
         """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
         post = partial(
@@ -116,29 +106,31 @@ class Courier:
             data=body,
             headers=headers,
             allow_redirects=False,
-            trace_request_ctx=progress,
+            trace_request_ctx=sending,
         )
         try:
             return await post()
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if not progress.reused or _has_begun(error):
+            if not sending.reused or _has_begun(error):
                 raise
         # A connection that was kept is dead, and no byte of an answer came.
         return await post()
 
 
-async def _require_time(_session: Any, context: SimpleNamespace, _: Any) -> None:
+async def _require_time(_session: object, context: SimpleNamespace, _: object) -> None:
     """Raise TimeoutError where the worker has hung until after its deadline."""
     if time.monotonic() > context.trace_request_ctx.deadline:
         raise TimeoutError
 
 
-async def _note_reused(session: Any, context: SimpleNamespace, told: Any) -> None:
+async def _note_reused(session: object, context: SimpleNamespace, told: object) -> None:
+    """It is on a connection that was kept."""
     context.trace_request_ctx.reused = True
     await _require_time(session, context, told)
 
 
-async def _note_sent(_session: Any, context: SimpleNamespace, _: Any) -> None:
+async def _note_sent(_session: object, context: SimpleNamespace, _: object) -> None:
+    """Some of it may have been sent, on this connection or on one before."""
     context.trace_request_ctx.sent = True
 
 
@@ -154,12 +146,6 @@ def _authorities() -> ssl.SSLContext:
         return ssl.create_default_context(cafile=trusted)
     except OSError as error:
         raise Refused(f"SSL_CERT_FILE is {trusted}: {error.strerror or error}") from None
-
-
-async def _verdict(response: aiohttp.ClientResponse) -> Verdict:
-    headers = response.headers
-    asked = seconds_of(headers[hdrs.RETRY_AFTER]) if hdrs.RETRY_AFTER in headers else 0
-    return judge(response.status, await _beginning(response), asked)
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

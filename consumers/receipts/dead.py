@@ -14,6 +14,7 @@ import psycopg
 from rocket_rides import database, fleet, settings
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
+from rocket_rides.process import Parser
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
 
 LIST = """
@@ -21,9 +22,14 @@ LIST = """
     FROM receipts JOIN rides ON rides.id = ride_id
     WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id
 """
-ONE = """
-    SELECT outcome, replay_at IS NOT NULL, dropped_at IS NOT NULL FROM receipts WHERE ride_id = %s
+WHY_NOT = """
+    SELECT CASE WHEN outcome = 'delivered' THEN 'it was delivered'
+                WHEN replay_at IS NOT NULL THEN 'it is being sent again already'
+                WHEN dropped_at IS NOT NULL THEN 'it was dropped'
+                ELSE 'it is not dead: it is being delivered' END
+    FROM receipts WHERE ride_id = %s
 """
+NO_ROW = "it is not in the queue yet, or there is no such ride"
 
 # Locked in the order of their rides, as everywhere; of two people, the second finds nothing to do.
 WHICH = f"""
@@ -44,8 +50,6 @@ DROP = f"""
     FROM letters WHERE receipts.ride_id = letters.ride_id RETURNING receipts.ride_id
 """  # noqa: S608
 CHANGES = {"replay": (REPLAY, "to be sent again"), "drop": (DROP, "dropped")}
-
-NONE = "no dead letters"
 
 
 def letters(connection: psycopg.Connection) -> list[str]:
@@ -70,21 +74,8 @@ def change(
     return sorted(ride_id for (ride_id,) in found)
 
 
-def why_not(connection: psycopg.Connection, ride_id: int) -> str:
-    """Why a receipt can neither be replayed nor dropped. Raises psycopg.Error."""
-    row = connection.execute(ONE, [ride_id]).fetchone()
-    if row is None:
-        return "it is not in the queue yet, or there is no such ride"
-    outcome, is_replayed, is_dropped = row
-    if outcome == "delivered":
-        return "it was delivered"
-    if is_replayed:
-        return "it is being sent again already"
-    return "it was dropped" if is_dropped else "it is not dead: it is being delivered"
-
-
 def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
-    """Do what the command line says; returns the exit status."""
+    """Do what the command line says; returns the exit status. Raises psycopg.Error."""
     refused: list[int] = []
     if arguments.action == "list":
         lines = letters(connection)
@@ -92,32 +83,30 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
         done = change(connection, arguments.action, arguments.rides, every=arguments.all)
         refused = sorted({*arguments.rides} - {*done})
         _, what = CHANGES[arguments.action]
-        lines = [f"ride {ride}: {what}" for ride in done]
-        lines += [f"ride {ride}: not done: {why_not(connection, ride)}" for ride in refused]
-    for line in lines or [NONE]:
+        lines = [f"ride {ride_id}: {what}" for ride_id in done]
+        for ride_id in refused:
+            [why] = connection.execute(WHY_NOT, [ride_id]).fetchone() or [NO_ROW]
+            lines.append(f"ride {ride_id}: not done: {why}")
+    for line in lines or ["no dead letters"]:
         print(line)  # noqa: T201
     return 1 if refused else 0
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m consumers.receipts.dead",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(all=False)
-    actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="all dead letters, except those that were dropped")
-    replaying = actions.add_parser("replay", help="have them sent again")
-    replaying.add_argument("rides", metavar="ID", nargs="*", type=ride_id)
-    replaying.add_argument("--all", action="store_true", help="every dead letter")
-    dropping = actions.add_parser("drop", help="take them off the list, for good")
-    dropping.add_argument("rides", metavar="ID", nargs="+", type=ride_id)
-    arguments = parser.parse_args(words)
-    if arguments.action == "replay" and bool(arguments.rides) == arguments.all:
-        replaying.error("give the rides' ids, or --all")
-    return arguments
+    parser = Parser("python -m consumers.receipts.dead", __doc__)
+    parser.add_argument("action", choices=["list", *CHANGES])
+    parser.add_argument("rides", metavar="ID", nargs="*", type=ride_id, help="a ride's id")
+    parser.add_argument("--all", action="store_true", help="replay every dead letter")
+    given = parser.parse_args(words)
+    fits = {
+        "list": not given.rides and not given.all,
+        "replay": bool(given.rides) != given.all,
+        "drop": bool(given.rides) and not given.all,
+    }
+    if not fits[given.action]:
+        parser.error("say list, replay and the rides' ids or --all, or drop and the rides' ids")
+    return given
 
 
 def ride_id(text: str) -> int:

@@ -1,8 +1,8 @@
 """The consumer group: it shares out the reading of the log among the workers.
 
 A group hands each entry to one of its members and keeps it *pending* until it is acknowledged. It
-begins and ends with its stream: a flush, or whoever deletes the stream, deletes it too, and then
-its members are told GroupGone. On Redis 6.2 and newer and on Valkey:
+begins and ends with its stream: a flush, or whoever deletes the stream, deletes it too. On Redis
+6.2 and newer and on Valkey:
 
 * A read that waits on a stream that is deleted sleeps on to its time-out on 6.2; newer ones wake.
 * An entry that was trimmed stays pending, under an id without fields. XAUTOCLAIM answers nil for it
@@ -12,15 +12,12 @@ its members are told GroupGone. On Redis 6.2 and newer and on Valkey:
   again under its name.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import redis
 
 from rocket_rides.log import START, Entry, Log, entries
-
-# 7.0 and newer say UNBLOCKED to a member that was waiting.
-SIGNS_OF_ITS_END = ("NOGROUP", "UNBLOCKED")
 
 # KEYS: the stream. ARGV: the group, this member, for how many milliseconds an entry must have been
 # pending, how many at most, and, optionally, under whose name.
@@ -40,20 +37,16 @@ return claimed
 """
 
 
-class GroupGone(redis.ResponseError):
-    """There is no such group, because nobody made it or because the stream was deleted."""
-
-
+@dataclass
 class Group:
     """The group `name` of the log, used by its member `member`.
 
-    Every method raises redis.RedisError: GroupGone where there is no such group.
+    Every method raises redis.RedisError: one that `is_gone` tells where there is no such group.
     """
 
-    def __init__(self, log: Log, name: str, member: str) -> None:
-        self.name = name
-        self.member = member
-        self._log = log
+    log: Log
+    name: str
+    member: str
 
     def make(self) -> bool:
         """Make the group, and the stream if need be, unless it exists; returns whether it is new.
@@ -61,7 +54,7 @@ class Group:
         Its members are given all entries that there are.
         """
         try:
-            self._log.command("XGROUP", "CREATE", self._log.name, self.name, START, "MKSTREAM")
+            self.log.command("XGROUP", "CREATE", self.log.name, self.name, START, "MKSTREAM")
         except redis.ResponseError as error:
             if "BUSYGROUP" in str(error):
                 return False
@@ -75,8 +68,7 @@ class Group:
         """
         blocking = ["BLOCK", max(1, int(wait * 1000))] if wait else []
         words = ["GROUP", self.name, self.member, "COUNT", count, *blocking]
-        with _noticing_its_end():
-            reply = self._log.command("XREADGROUP", *words, "STREAMS", self._log.name, ">")
+        reply = self.log.command("XREADGROUP", *words, "STREAMS", self.log.name, ">")
         return entries(reply[0][1]) if reply else []
 
     def take_over(self, count: int, idle: float, member: str | None = None) -> list[Entry]:
@@ -85,21 +77,16 @@ class Group:
         Or under that of `member`. Those that were trimmed are acknowledged, and not returned.
         """
         of = [member] if member else []
-        with _noticing_its_end():
-            milliseconds = int(idle * 1000)
-            return entries(
-                self._log.run(TAKE_OVER, self.name, self.member, milliseconds, count, *of)
-            )
+        milliseconds = int(idle * 1000)
+        return entries(self.log.run(TAKE_OVER, self.name, self.member, milliseconds, count, *of))
 
     def acknowledge(self, redis_ids: Sequence[str]) -> None:
-        self._log.command("XACK", self._log.name, self.name, *redis_ids)
+        self.log.command("XACK", self.log.name, self.name, *redis_ids)
 
 
-@contextmanager
-def _noticing_its_end() -> Iterator[None]:
-    try:
-        yield
-    except redis.ResponseError as error:
-        if any(sign in str(error) for sign in SIGNS_OF_ITS_END):
-            raise GroupGone(str(error)) from None
-        raise
+def is_gone(error: redis.ResponseError) -> bool:
+    """Whether it says that there is no such group: never made, or deleted with its stream.
+
+    7.0 and newer say UNBLOCKED to a member that was waiting.
+    """
+    return any(sign in str(error) for sign in ("NOGROUP", "UNBLOCKED"))

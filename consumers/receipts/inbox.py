@@ -6,18 +6,23 @@ entries are claimed after CLAIM_AFTER, the worker's own at once when it starts a
 other types pass.
 """
 
+import logging
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import psycopg
+import redis
 
-from consumers.belief import KnownTerms, SetAside, is_ours
-from consumers.receipts.group import Group, GroupGone
-from consumers.receipts.round import Round, Step
+from consumers.belief import KnownTerms, NotOurs, is_ours
+from consumers.receipts.group import Group, is_gone
 from consumers.receipts.statements import INBOX, SET_ASIDE
+from consumers.report import Report, in_entries
 from consumers.rides import TYPE, ride
 from rocket_rides.database import one_row
-from rocket_rides.faults import reached
 from rocket_rides.log import Entry, Invalid, decode
+
+logger = logging.getLogger("consumer")
 
 RIDE = TYPE.encode()
 BATCH = 1000  # entries
@@ -27,74 +32,81 @@ LOOKS = 3  # at what others have left pending, in the time after which it is cla
 GIVE_WAY = 0.005
 
 
+@dataclass
 class Inbox:
     """One session of a worker's reading."""
 
-    def __init__(self, connection: psycopg.Connection, group: Group, claim_after: float) -> None:
-        self._connection = connection
-        self._group = group
-        self._claim_after = claim_after
-        self._terms = KnownTerms()
-        self._is_new = True
-        self._look_at = 0.0
+    connection: psycopg.Connection
+    group: Group
+    claim_after: float  # seconds
+    report: Report
+    has_news: Callable[[bool], object]  # rides came: has the streamer committed all of them?
+    _terms: KnownTerms = field(default_factory=KnownTerms)
+    _is_new: bool = True
+    _look_at: float = 0.0  # for what others have left pending
 
-    def run_once(self, *, wait: float = 0) -> Round:
+    def run_once(self, *, wait: float = 0) -> None:
         """Take in one batch of entries; waits up to `wait` seconds for the first.
 
         Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending.
         """
-        done = Round()
         try:
-            entries = self._left_behind()
-            done.claimed = len(entries)
-            if entries := entries or self._new(wait):
-                self._take_in(entries, done)
-        except GroupGone:
-            done.made_group = self._group.make()
-        return done
+            if entries := self._left_behind() or self._new(wait):
+                self._take_in(entries)
+        except redis.ResponseError as error:
+            if not is_gone(error):
+                raise
+            if self.group.make():
+                name = self.group.member
+                logger.info("%s made the consumer group: reading the log from its start", name)
 
     def _left_behind(self) -> list[Entry]:
         """What a member has read and not acknowledged in time; our own, whenever it was."""
         if self._is_new:
-            found = self._group.take_over(BATCH, 0, self._group.member)
+            found = self.group.take_over(BATCH, 0, self.group.member)
             self._is_new = False
-            return found
-        if time.monotonic() < self._look_at:
+        elif time.monotonic() < self._look_at:
             return []
-        found = self._group.take_over(BATCH, self._claim_after)
-        if not found:  # else there may be more
-            self._look_at = time.monotonic() + self._claim_after / LOOKS
+        else:
+            found = self.group.take_over(BATCH, self.claim_after)
+            if not found:  # else there may be more
+                self._look_at = time.monotonic() + self.claim_after / LOOKS
+        if found:
+            logger.info("%s took over %s", self.group.member, in_entries(len(found)))
         return found
 
     def _new(self, wait: float) -> list[Entry]:
         began = time.monotonic()
-        entries = self._group.read(BATCH, wait)
+        entries = self.group.read(BATCH, wait)
         if entries and time.monotonic() - began > GIVE_WAY:
             time.sleep(GIVE_WAY)
         return entries
 
-    def _take_in(self, entries: list[Entry], done: Round) -> None:
-        reached(Step.AFTER_READING)
-        bounds = self._terms.learn(self._terms.ask(self._connection).fetchone())
-        rides, passed = [], 0
+    def _take_in(self, entries: list[Entry]) -> None:
+        bounds = self._terms.learn(self._terms.ask(self.connection).fetchone())
+        rides, passed, not_ours = [], 0, NotOurs()
         for entry in entries:
             try:
                 record = decode(entry.fields)
                 if not is_ours(record, bounds):
-                    done.not_ours.add(record, bounds)
+                    not_ours.add(record, bounds)
                 elif record.type == RIDE:
                     rides.append(ride(record).id)
                 else:
                     passed += 1
             except Invalid as why:
-                done.set_aside.append(SetAside(entry, str(why)))
-        group, worker = self._group.name, self._group.member
-        for entry, reason in done.set_aside:
-            kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
-            self._connection.execute(SET_ASIDE, kept | {"group": group, "worker": worker})
-        not_ours = done.not_ours.total
-        values = {"rides": rides, "worker": worker, "not_ours": not_ours, "passed": passed}
-        [done.queued] = one_row(self._connection.execute(INBOX, values))
-        done.is_settled = max(rides, default=0) <= bounds.last_sent
-        reached(Step.BEFORE_ACKNOWLEDGING)
-        self._group.acknowledge([entry.redis_id for entry in entries])
+                self._set_aside(entry, str(why))
+        counts = {"not_ours": not_ours.total, "passed": passed}
+        values = {"rides": rides, "worker": self.group.member, **counts}
+        [queued] = one_row(self.connection.execute(INBOX, values))
+        self.report.not_ours(not_ours)
+        if queued:
+            self.has_news(max(rides) <= bounds.last_sent)
+        self.group.acknowledge([entry.redis_id for entry in entries])
+
+    def _set_aside(self, entry: Entry, reason: str) -> None:
+        group, worker = self.group.name, self.group.member
+        kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
+        values = kept | {"group": group, "worker": worker}
+        if self.connection.execute(SET_ASIDE, values).rowcount:  # for the first time
+            logger.warning("%s set aside entry %s: %s", worker, entry.redis_id, reason)

@@ -1,8 +1,11 @@
-"""The queue of receipts, as a worker uses it: the statements, with values and answers of Python."""
+"""The queue of receipts, as a worker uses it: TAKE and SAVE, with values and answers of Python."""
 
+import logging
+import math
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 from uuid import UUID, uuid4
@@ -13,9 +16,10 @@ from psycopg.rows import TupleRow
 
 from consumers.receipts import statements
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.round import Round
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.errors import in_one_line
+
+logger = logging.getLogger("consumer")
 
 # Seconds before the second attempt; three times as long before each further one, up to the longest.
 # The ten attempts of RECEIPT_ATTEMPTS so take a quarter of an hour: nothing that was only delayed
@@ -23,9 +27,8 @@ from rocket_rides.errors import Unavailable, in_one_line
 FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
 # Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
 AWAY_DELAY = 0.5
-NO_STATE = "streamer_state or receipts_state is empty; the streamer says how to restore its own"
-PAGE = 10_000  # rides that a sweep looks at at once
-ALL = "-infinity"  # where a look at the queue begins
+TELL_EVERY = 1.0  # seconds
+ALL = "-infinity"  # where a look at the whole queue begins
 
 
 class Attempt(NamedTuple):
@@ -43,48 +46,64 @@ class Attempt(NamedTuple):
     is_quarantined: bool
 
 
-class Ended(NamedTuple):
-    """An attempt that has ended."""
-
-    attempt: Attempt
-    verdict: Verdict
+Ended = tuple[Attempt, Verdict]
 
 
-class Swept(NamedTuple):
-    """What a sweep found."""
+@dataclass
+class Outcomes:
+    """What came of attempts: a line for each second tells it, not one for each receipt."""
 
-    last_sent: int
-    goes_on: bool  # there is another page
-    rides: list[int]  # that the log has not brought
-    is_behind: bool  # `complete_to` may be moved, and nobody holds it
+    delivered: list[int] = field(default_factory=list)
+    again: list[int] = field(default_factory=list)  # another attempt follows
+    dead: dict[int, str] = field(default_factory=dict)  # and why
+    due: float = 0.0  # the next line, on the monotonic clock
+
+    def tell(self, *, last: bool = False) -> None:
+        """Log what there is and begin anew, once it is time, or the worker's last line."""
+        if not last and time.monotonic() < self.due:
+            return
+        told = {"delivered": len(self.delivered), "to be sent again later": len(self.again)}
+        if line := ", ".join(f"{count} {what}" for what, count in told.items() if count):
+            logger.info("receipts: %s", line)
+        for ride_id, why in list(self.dead.items())[:1]:
+            count = len(self.dead)
+            logger.warning("receipts: %d given up, the first of ride %d: %s", count, ride_id, why)
+        self.delivered, self.again, self.dead = [], [], {}
+        self.due = time.monotonic() + TELL_EVERY
 
 
+@dataclass
 class Queue:
     """One session's view of it. Each method is a statement, and raises psycopg.Error."""
 
-    def __init__(
-        self, connection: psycopg.AsyncConnection, worker: str, most: int, lease: float
-    ) -> None:
-        self._connection = connection
-        self._worker = worker
-        self._most = most
-        self._lease = lease
-        self._begin_at: datetime | str = ALL
+    connection: psycopg.AsyncConnection
+    worker: str
+    most: int  # attempts
+    lease: float  # seconds
+    _begin_at: datetime | str = ALL
 
-    async def take(self, room: int, *, quarantined: bool = False) -> list[Attempt]:
-        """Lease up to `room` receipts that are due: the oldest, as far as this session knows.
+    async def do(self, statement: LiteralString, **values: object) -> list[TupleRow]:
+        """Carry out one of the `statements`; returns its rows."""
+        values |= {"worker": self.worker, "most": self.most}
+        cursor = await self.connection.execute(statement, values)
+        return await cursor.fetchall()
+
+    async def take(
+        self, room: int, *, quarantined: bool = False, look_at_all: bool = False
+    ) -> list[Attempt]:
+        """Lease up to `room` receipts that are due: the oldest of all, or since the last look.
 
         One of them may be `quarantined`: it has lost its workers before.
         """
-        deadline = time.monotonic() + self._lease
+        deadline = time.monotonic() + self.lease
         lease = uuid4()
-        rows = await self._rows(
+        rows = await self.do(
             statements.TAKE,
             room=room,
             quarantined=int(quarantined),
-            begin_at=self._begin_at,
+            begin_at=ALL if look_at_all else self._begin_at,
             lease=lease,
-            seconds=self._lease,
+            seconds=self.lease,
         )
         attempts = []
         for *ride, number, is_quarantined, due_at in rows:
@@ -93,72 +112,48 @@ class Queue:
                 self._begin_at = due_at
         return attempts
 
-    def look_at_all(self) -> None:
-        """Have the next look begin at the first row: some that are due may have been passed by."""
-        self._begin_at = ALL
-
-    async def save(self, ended: Sequence[Ended], done: Round) -> None:
-        """Write down how these attempts ended, committed on return; `done` says what that came to.
+    async def save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
+        """Write down how these attempts ended, committed on return, and in `outcomes`.
 
         Where Postgres does not take one, or somebody holds its row, the others are written one by
-        one. Raises psycopg.Error if it takes nothing at all.
+        one. Returns in how many seconds one of them may be due again. Raises psycopg.Error if it
+        takes nothing at all.
         """
         try:
-            await self._save(ended, done)
+            return await self._save(ended, outcomes)
         except (psycopg.DataError, psycopg.IntegrityError, LockNotAvailable) as error:
-            if len(ended) == 1:
-                done.unwritten[ended[0].attempt.receipt.ride_id] = in_one_line(error)
-                return
-            for end in ended:
-                await self.save([end], done)
+            if len(ended) > 1:
+                return min([await self.save([end], outcomes) for end in ended])
+            [(attempt, _)] = ended
+            ride_id, why = attempt.receipt.ride_id, in_one_line(error)
+            logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, why)
+            return math.inf
 
-    async def _save(self, ended: Sequence[Ended], done: Round) -> None:
+    async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
         # Of two ends of one ride, that it was delivered.
-        last = sorted(ended, key=lambda end: end.verdict.kind is Kind.DELIVERED)
-        of = {end.attempt.receipt.ride_id: end for end in last}
-        delays = {ride_id: delay(end.attempt.number, end.verdict) for ride_id, end in of.items()}
-        rows = await self._rows(
+        last = sorted(ended, key=lambda end: end[1].kind is Kind.DELIVERED)
+        of = {attempt.receipt.ride_id: (attempt, verdict) for attempt, verdict in last}
+        delays = {
+            ride_id: delay(attempt.number, verdict) for ride_id, (attempt, verdict) in of.items()
+        }
+        rows = await self.do(
             statements.SAVE,
             rides=list(of),
-            ids=[end.attempt.receipt.webhook_id for end in of.values()],
-            leases=[end.attempt.lease for end in of.values()],
-            kinds=[end.verdict.kind.value for end in of.values()],
-            reasons=[end.verdict.reason for end in of.values()],
+            ids=[attempt.receipt.webhook_id for attempt, _ in of.values()],
+            leases=[attempt.lease for attempt, _ in of.values()],
+            kinds=[verdict.kind.value for _, verdict in of.values()],
+            reasons=[verdict.reason for _, verdict in of.values()],
             delays=list(delays.values()),
         )
         for ride_id, outcome, replay in rows:
             if outcome == "delivered":
-                done.delivered.append(ride_id)
+                outcomes.delivered.append(ride_id)
             elif outcome == "dead" and not replay:
-                done.dead[ride_id] = of[ride_id].verdict.reason
+                _, verdict = of[ride_id]
+                outcomes.dead[ride_id] = verdict.reason
             else:
-                done.again[ride_id] = delays[ride_id]
-
-    async def bury(self) -> dict[int, str]:
-        """Give up what has had all of its attempts; the rides, and why."""
-        return dict(await self._rows(statements.BURY))
-
-    async def sweep(self, upto: int) -> Swept:
-        """Look whether the rides up to there are in the inbox, and put them there.
-
-        Raises Unavailable when the streamer's state, or that of the receipts, is gone.
-        """
-        rows = await self._rows(statements.SWEEP, upto=upto)
-        if not rows:
-            raise Unavailable(NO_STATE)
-        return Swept(*rows[0])
-
-    async def complete(self) -> bool:
-        """Move `complete_to` as far as every ride has an outcome; whether there may be more."""
-        return await self._rows(statements.COMPLETE) == [(True,)]
-
-    async def make_due(self) -> None:
-        """Have nothing wait longer than anything of ours may."""
-        await self._connection.execute(statements.MAKE_DUE)
-
-    async def _rows(self, statement: LiteralString, **values: object) -> list[TupleRow]:
-        values |= {"worker": self._worker, "most": self._most, "page": PAGE}
-        return await (await self._connection.execute(statement, values)).fetchall()
+                outcomes.again.append(ride_id)
+        return min(delays.values())
 
 
 def delay(number: int, verdict: Verdict) -> float:
@@ -169,4 +164,4 @@ def delay(number: int, verdict: Verdict) -> float:
     if verdict.kind in (Kind.AWAY, Kind.STOPPED):
         return AWAY_DELAY
     own = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (number - 1))
-    return max(verdict.retry_after or 0, own * random.uniform(0.5, 1))
+    return max(verdict.retry_after, own * random.uniform(0.5, 1))

@@ -24,13 +24,9 @@ class Receipt(NamedTuple):
         `timestamp` is when the event occurred, as Standard Webhooks has it, so when the ride was
         taken. The distance is a JSON number with all its digits, never a binary float.
         """
-        taken = rfc3339(self.created_at)
+        moment = self.created_at.astimezone(UTC).replace(tzinfo=None)
+        taken = f"{moment.isoformat(timespec='microseconds')}Z"
         return (
             f'{{"type":"{TYPE}","timestamp":"{taken}","data":{{"ride_id":{self.ride_id},'
             f'"distance":{self.distance:f},"created_at":"{taken}"}}}}'
         ).encode()
-
-
-def rfc3339(moment: datetime) -> str:
-    """A moment in UTC, to the microsecond: `2026-11-22T08:30:00.000000Z`."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

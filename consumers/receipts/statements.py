@@ -257,5 +257,5 @@ MAKE_DUE = f"""
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
           AND due_at > now() + make_interval(secs => {LONGEST_WAIT})
         ORDER BY due_at DESC LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
-    ))
+    )) RETURNING ride_id
 """  # noqa: S608

@@ -5,41 +5,55 @@ brought. It looks up to the `last_sent` that it saw SWEEP_AFTER ago, by a clock 
 what was sent then, and is no row yet, is lost, and not merely unread.
 """
 
+import logging
 import time
+from dataclasses import dataclass, field
 
-from consumers.receipts.queue import Queue
-from consumers.receipts.round import Round
+from consumers.receipts.queue import Outcomes, Queue
+from consumers.receipts.statements import BURY, COMPLETE, MAKE_DUE, SWEEP
+from consumers.report import rides
+from rocket_rides.errors import Unavailable
+
+logger = logging.getLogger("consumer")
 
 LOOKS, LONGEST_PAUSE = 3, 10.0  # looks in SWEEP_AFTER; seconds between two
+PAGE = 10_000  # rides that are looked at at once
+NO_STATE = "streamer_state or receipts_state is empty; the streamer says how to restore its own"
 
 
+@dataclass
 class Upkeep:
     """One worker's, over all of its sessions."""
 
-    def __init__(self, sweep_after: float) -> None:
-        self.due = 0.0  # on the monotonic clock
-        self._sweep_after = sweep_after
-        self._seen: list[tuple[float, int]] = []  # when, and how far the streamer was
+    sweep_after: float  # seconds
+    due: float = 0.0  # on the monotonic clock
+    _seen: list[tuple[float, int]] = field(default_factory=list)  # when, how far the streamer was
 
-    async def run(self, queue: Queue, done: Round) -> None:
-        """Do what is due. Raises psycopg.Error or StateLost."""
+    async def run(self, queue: Queue, outcomes: Outcomes) -> None:
+        """Do what is due. Raises psycopg.Error; Unavailable where a state is gone."""
         now = time.monotonic()
         if now < self.due:
             return
-        self.due = now + min(self._sweep_after / LOOKS, LONGEST_PAUSE)
-        await queue.make_due()
-        done.dead |= await queue.bury()
-        swept = await queue.sweep(self._settled(now))
-        done.swept += swept.rides
-        goes_on = swept.is_behind and await queue.complete()
-        if self._seen and swept.last_sent < self._seen[-1][1]:  # the database was restored
+        self.due = now + min(self.sweep_after / LOOKS, LONGEST_PAUSE)
+        await queue.do(MAKE_DUE)
+        outcomes.dead |= dict(await queue.do(BURY))
+        found = await queue.do(SWEEP, upto=self._settled(now), page=PAGE)
+        if not found:
+            raise Unavailable(NO_STATE)
+        [(last_sent, goes_on, lost, is_behind)] = found
+        if lost:
+            what = f"{rides(len(lost))} that the log has not brought"
+            logger.warning("taking up %s, from ride %d to %d", what, lost[0], lost[-1])
+        if is_behind:
+            goes_on |= await queue.do(COMPLETE, page=PAGE) == [(True,)]
+        if self._seen and last_sent < self._seen[-1][1]:  # the database was restored
             self._seen.clear()
-        self._seen.append((now, swept.last_sent))
-        if swept.goes_on or goes_on:
+        self._seen.append((now, last_sent))
+        if goes_on:
             self.due = now
 
     def _settled(self, now: float) -> int:
         """The newest `last_sent` that was seen SWEEP_AFTER ago, or earlier."""
-        seen = [upto for at, upto in self._seen if at <= now - self._sweep_after]
+        seen = [upto for at, upto in self._seen if at <= now - self.sweep_after]
         del self._seen[: max(0, len(seen) - 1)]
         return seen[-1] if seen else 0

@@ -34,38 +34,33 @@ class Kind(Enum):
 
 
 class Verdict(NamedTuple):
-    """What an attempt came to, why, and when to make the next one.
+    """What an attempt came to, why, and for how many seconds the receiver asked to be left alone.
 
-    `reason` is one line of printable text, never empty. `retry_after`, in seconds, is what the
-    receiver asked for, at most LONGEST_RETRY_AFTER; None when it named no time.
+    `reason` is one line of printable text, never empty.
     """
 
     kind: Kind
     reason: str
-    retry_after: float | None = None
+    retry_after: float = 0
 
 
 def judge(status: int, body: bytes = b"", retry_after: float = 0) -> Verdict:
-    """What an answer whose head is complete means.
-
-    `body` is how its body begins, `retry_after` in seconds or 0.
-    """
+    """What an answer whose head is complete means. `body` is how its body begins."""
     if 200 <= status < 300:
         return Verdict(Kind.DELIVERED, f"status {status}")
     if status < 200:
         return Verdict(Kind.RETRY, NOT_HTTP)
     told = body.decode(errors="replace")
-    reason = in_one_line(f"status {status}{': ' if told.strip() else ''}{told}")
+    reason = printable(f"status {status}{': ' if told.strip() else ''}{told}")
     if status >= 500 or status in TRY_AGAIN:
-        bounded = min(retry_after, LONGEST_RETRY_AFTER)
-        return Verdict(Kind.RETRY, reason, bounded if bounded > 0 else None)
+        return Verdict(Kind.RETRY, reason, min(retry_after, LONGEST_RETRY_AFTER))
     return Verdict(Kind.REFUSED, reason)
 
 
-def in_one_line(text: str) -> str:
+def printable(text: str) -> str:
     """What a stranger sent, for a log and a database: one line of printable characters."""
-    printable = "".join(character if character.isprintable() else " " for character in text)
-    return " ".join(printable.split())[:LONGEST_REASON]
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(shown.split())[:LONGEST_REASON]
 
 
 def seconds_of(retry_after: str) -> float:

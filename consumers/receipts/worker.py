@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from threading import Thread
-from typing import TypeVar
 
 import psycopg
 import redis
@@ -20,15 +19,11 @@ from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
-from consumers.receipts.report import Report
-from consumers.receipts.round import Round
-from consumers.receipts.upkeep import Upkeep
+from consumers.report import Report
 from rocket_rides import database, groups, process, session_settings, sessions, settings
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import Log
 from rocket_rides.waiting import Progress
-
-T = TypeVar("T")
 
 logger = logging.getLogger("consumer")
 
@@ -54,9 +49,10 @@ class Worker:
         self._config = config
         self._stop = stop
         self._courier = Courier(config.receiver_url, secret)
-        self._delivery = Delivery(self._courier, config.receipt_concurrency, config.receipt_timeout)
-        self._upkeep = Upkeep(config.sweep_after)
-        self._report = Report(name, self._delivery.breaker)
+        self._delivery = Delivery(
+            self._courier, config.receipt_concurrency, config.receipt_timeout, config.sweep_after
+        )
+        self._report = Report(name)
         self._loop = asyncio.new_event_loop()
 
     def run(self) -> None:
@@ -88,17 +84,13 @@ class Worker:
             Log(config.log_url, config.stream_name) as log,
         ):
             group = Group(log, groups.name_of(connection), self._name)
-            inbox = Inbox(connection, group, config.claim_after)
+            inbox = Inbox(connection, group, config.claim_after, self._report, self._has_news)
             while not self._stop:
-                done = inbox.run_once(wait=IDLE_ROUND)
+                inbox.run_once(wait=IDLE_ROUND)
                 progress.made()
-                self._loop.call_soon_threadsafe(self._hear, done)
 
-    def _hear(self, done: Round) -> None:
-        """What the loop that reads has done."""
-        self._report(done)
-        if done.queued:
-            self._delivery.has_news(done.is_settled)
+    def _has_news(self, settled: bool) -> None:
+        self._loop.call_soon_threadsafe(self._delivery.has_news, settled)
 
     def _deliver(self, progress: Progress) -> None:
         """One session of the loop that works off the queue."""
@@ -112,28 +104,24 @@ class Worker:
             queue = self._queue(connection)
             self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self._name} delivers receipts")
-            is_new = True
+            await self._delivery.run_once(queue)
+            await connection.execute(sessions.RENAME, [session], prepare=False)
             while not self._stop:
-                done = await self._delivery.run_once(queue, self._upkeep, wait=IDLE_ROUND)
                 progress.made()
-                if is_new:
-                    await connection.execute(sessions.RENAME, [session], prepare=False)
-                    is_new = False
-                self._report(done)
+                await self._delivery.run_once(queue, wait=IDLE_ROUND)
 
     async def _finish(self) -> None:
         """Write down how things stand, in a session of its own."""
-        done = Round()
         try:
             if not self._delivery.is_done:
                 async with (
                     asyncio.timeout(GRACE + LONGEST_SAVE),
                     await self._connect(sessions.receipts(self._name)) as connection,
                 ):
-                    done = await self._delivery.finish(self._queue(connection), GRACE)
+                    await self._delivery.finish(self._queue(connection), GRACE)
         except (Unavailable, psycopg.Error, TimeoutError) as error:
             logger.warning("what came of the last attempts is lost: %s", in_one_line(error))
-        self._report(done, last=True)
+        self._delivery.outcomes.tell(last=True)
 
     @contextmanager
     def _session(self, name: str) -> Iterator[psycopg.Connection]:
@@ -149,5 +137,5 @@ class Worker:
     def _queue(self, connection: psycopg.AsyncConnection) -> Queue:
         return Queue(connection, self._name, self._config.receipt_attempts, self._config.lease)
 
-    def _await(self, work: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def _await(self, work: Coroutine[object, object, object]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()

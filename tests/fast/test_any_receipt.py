@@ -53,7 +53,7 @@ ASKED = st.floats(0, LONGEST_RETRY_AFTER)
 LUCK = st.integers(0, 1000)
 
 
-def wait(number: int, luck: int, asked: float | None = None, kind: Kind = Kind.RETRY) -> float:
+def wait(number: int, luck: int, asked: float = 0, kind: Kind = Kind.RETRY) -> float:
     """Until the attempt after the `number`-th; `luck` is what the jitter is drawn from."""
     random.seed(luck)
     return delay(number, Verdict(kind, "", asked))
@@ -97,7 +97,7 @@ def test_each_wait_is_twice_the_one_before_up_to_the_longest(
 
 
 @always
-@given(st.integers(0, 999), st.binary(max_size=300), st.integers(-(10**6), 10**6))
+@given(st.integers(0, 999), st.binary(max_size=300), st.integers(0, 10**6))
 def test_any_answer_has_a_meaning_in_one_bounded_line(
     status: int, body: bytes, retry_after: int
 ) -> None:
@@ -106,15 +106,14 @@ def test_any_answer_has_a_meaning_in_one_bounded_line(
     assert (verdict.kind is Kind.DELIVERED) == (200 <= status < 300)
     assert 0 < len(verdict.reason) <= LONGEST_REASON
     assert verdict.reason.isprintable()
-    assert verdict.retry_after is None or 0 < verdict.retry_after <= LONGEST_RETRY_AFTER
+    assert 0 <= verdict.retry_after <= LONGEST_RETRY_AFTER
 
 
 MINUTES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-ALMOST = st.builds("{}, {} Jan {} {}:00:00 {}".format, *[st.text(max_size=4) | st.integers()] * 5)
 
 
 @always
-@given(st.text() | st.integers().map(str) | ALMOST)
+@given(st.text() | st.integers().map(str))
 @example("\xb2")
 @example("Fri, 01 Jan 2027 00:00:00 +999999999999999999999")
 @example("Fri, 32 Jan 99999 00:00:00 GMT")
@@ -139,12 +138,12 @@ def test_a_receiver_is_only_probed_after_so_many_failures_in_a_row(
     story: list[tuple[float, Kind]],
 ) -> None:
     now = 0.0
-    breaker = Breaker(lambda: now)
+    breaker = Breaker(64, lambda: now)
     failures = 0
     for seconds, kind in story:
         now += seconds
         assert breaker.is_open == (failures >= TRIP)
         assert breaker.pause <= LONGEST_PAUSE
-        assert breaker.allows(0, 64) == (64 if failures < TRIP else int(breaker.pause == 0))
+        assert breaker.limit == (64 if failures < TRIP else int(breaker.pause == 0))
         breaker.note(Verdict(kind, ""))
         failures = 0 if kind in (Kind.DELIVERED, Kind.REFUSED) else failures + 1

@@ -11,8 +11,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from consumers.receipts.queue import ALL, PAGE
+from consumers.receipts.queue import ALL
 from consumers.receipts.statements import BURY, COMPLETE, INBOX, MAKE_DUE, SAVE, SWEEP, TAKE
+from consumers.receipts.upkeep import PAGE
 from rocket_rides import session_settings
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.world import World

@@ -1,7 +1,6 @@
 """Dead letters: a person lists them, and has them sent again or drops them."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -74,16 +73,6 @@ def test_a_dropped_one_is_never_sent_again(staff: Staff, say: Say) -> None:
     worker.until(lambda: staff.outcomes() == 2 and staff.complete_to == 4)
     assert say("list") == (0, ["no dead letters"])
     assert staff.receiver.rides[1] == 1
-
-
-@pytest.mark.usefixtures("letters")
-def test_of_many_who_replay_at_once_one_does(staff: Staff) -> None:
-    def replay(_: int) -> list[int]:
-        return dead.change(staff.world.connect(), "replay", [1, 2, 3])
-
-    with ThreadPoolExecutor(8) as people:
-        done = list(people.map(replay, range(8)))
-    assert sorted(ride for rides in done for ride in rides) == [1, 2, 3]
 
 
 @pytest.mark.usefixtures("letters")

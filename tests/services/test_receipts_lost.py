@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from consumers.receipts.round import Step
-from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.repair import repair
 from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
-from tests.support.receipts import SOON, Staff, sent
+from tests.support.receipts import SOON, Staff, crash, sent
 from tests.support.world import World, drain, eventually
 
 LOSSES: dict[str, Callable[[Staff], object]] = {
@@ -30,7 +28,7 @@ def test_each_ride_gets_its_receipt_and_none_with_an_outcome_is_sent_again(
     one = staff.worker("one")
     one.until(lambda: staff.outcomes() == 30 and staff.pending == 0)
     rides += sent(staff.world, 10)
-    with pytest.raises(InjectedCrash), crash_at(Step.AFTER_READING):
+    with crash("after entries were read"):
         one.read()
     one.die()
     rides += sent(staff.world, 20)

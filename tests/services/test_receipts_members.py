@@ -2,11 +2,8 @@
 
 import pytest
 
-from consumers.receipts.round import Step
-from rocket_rides.faults import InjectedCrash, crash_at
-from tests.support.receipts import SOON, USUALLY, Staff, sent
-from tests.support.receiver import ACCEPT, HANG, Answer
-from tests.support.world import eventually
+from tests.support.receipts import SOON, USUALLY, Staff, crash, sent
+from tests.support.receiver import HANG, Answer
 
 
 @pytest.mark.proves("receipts")
@@ -15,39 +12,16 @@ def test_what_a_dead_worker_had_read_is_claimed_and_by_its_own_name_at_once(staf
     for name in ("one", "two"):
         sent(staff.world, 10)
         doomed = staff.worker(name)
-        with pytest.raises(InjectedCrash), crash_at(Step.AFTER_READING):
+        with crash("after entries were read"):
             doomed.until(lambda: False)
         doomed.die()
-    # What another has just read is left to it.
-    assert [staff.worker("other").read().claimed for _ in range(3)] == [0, 0, 0]
+    for _ in range(3):  # what another has just read is left to it
+        staff.worker("other").read()
     assert staff.pending == 20
-    rounds = staff.worker("one").until(lambda: staff.outcomes() == 10)
-    assert sum(done.claimed for done in rounds) == 10
+    staff.worker("one").until(lambda: staff.outcomes() == staff.pending == 10)
     other = staff.worker("other", USUALLY._replace(claim_after=0.2))
     other.until(lambda: staff.outcomes() == 20 and staff.pending == 0)
     assert max(staff.receiver.rides.values()) == 1
-
-
-def test_a_process_that_was_stopped_and_continued_repeats_at_most_under_the_same_id(
-    staff: Staff,
-) -> None:
-    """What it had in flight is delivered by another, once its leases have run out."""
-    rides = sent(staff.world, 20)
-    staff.receiver.behaviour = HANG
-    one = staff.service("one", RECEIPT_LEASE="1", RECEIPT_TIMEOUT="0.9")
-    eventually(lambda: len(staff.receiver.requests) == 20)
-    one.pause()
-    staff.receiver.behaviour = ACCEPT
-    other = staff.worker("other")
-    other.until(lambda: staff.outcomes() == 20)
-    one.resume()
-    new = sent(staff.world, 20)
-    other.until(lambda: staff.outcomes() == 40 and staff.pending == 0)
-    assert one.stop() == 0
-    assert staff.outcomes() == 40
-    assert set(staff.receiver.rides) == {*rides, *new}
-    assert max(staff.receiver.rides.values()) <= 2
-    assert len({request.webhook_id for request in staff.receiver.requests}) == 40
 
 
 def test_a_receipt_that_kills_its_worker_each_time_is_dead_and_the_rest_goes_on(

@@ -84,7 +84,7 @@ def test_it_receives_receipts_and_a_signal_puts_it_in_a_bad_mood(url: str) -> No
         said = process.ended(within=10)
     assert refused == Verdict(Kind.REFUSED, "status 422: this customer never accepts ride 200")
     assert (put_off.kind, put_off.reason) == (Kind.RETRY, "status 503: in a bad mood")
-    assert 0 < (put_off.retry_after or 0) <= BAD_MOOD
+    assert 0 < put_off.retry_after <= BAD_MOOD
     assert said.startswith("WARNING refusing all receipts for 5 s\n")
     assert said.endswith("INFO    receipts: 0 accepted, 1 never accepted, 1 put off\n")
     assert process.returncode == 0

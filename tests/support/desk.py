@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
+from psycopg.rows import TupleRow
 
-from consumers.receipts.queue import Attempt, Ended, Queue
-from consumers.receipts.round import Round
+from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
 from consumers.receipts.statements import INBOX
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides import database, session_settings
@@ -31,7 +31,6 @@ class Desk:
 
     def __init__(self, world: World, name: str = "one", most: int = MOST) -> None:
         self._runner = asyncio.Runner()
-        self._name = name
         session = {**session_settings.NESTED_LOOPS, "lock_timeout": "10s"}
         self.connection = self.run(database.connect_async(world.postgres_url, name, **session))
         self.queue = Queue(self.connection, name, most, LEASE)
@@ -39,21 +38,17 @@ class Desk:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
 
+    def do(self, statement: LiteralString, **values: object) -> list[TupleRow]:
+        return self.run(self.queue.do(statement, **values))
+
     def bring(self, *rides: int) -> int:
         """Put rides into the inbox; returns how many are new to it."""
-        values = {"rides": list(rides), "worker": self._name, "not_ours": 0, "passed": 0}
-
-        async def bring() -> int:
-            cursor = await self.connection.execute(INBOX, values)
-            [count] = await cursor.fetchone() or [0]
-            return int(count)
-
-        return self.run(bring())
+        [(count,)] = self.do(INBOX, rides=list(rides), not_ours=0, passed=0)
+        return int(count)
 
     def take(self, room: int = 100, *, quarantined: bool = False) -> list[Attempt]:
         """Take what is due, wherever in the queue it is."""
-        self.queue.look_at_all()
-        return self.run(self.queue.take(room, quarantined=quarantined))
+        return self.run(self.queue.take(room, quarantined=quarantined, look_at_all=True))
 
     def takes(self, room: int = 100, *, quarantined: bool = False) -> list[int]:
         """The rides that it takes."""
@@ -71,10 +66,10 @@ class Desk:
         [attempt] = self.take()
         return attempt
 
-    def save(self, *ended: tuple[Attempt, Verdict]) -> Round:
-        done = Round()
-        self.run(self.queue.save([Ended(*end) for end in ended], done))
-        return done
+    def save(self, *ended: Ended) -> Outcomes:
+        outcomes = Outcomes()
+        self.run(self.queue.save(ended, outcomes))
+        return outcomes
 
     def close(self) -> None:
         with self._runner:

@@ -7,15 +7,16 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
+import pytest
 import redis
 
+from consumers.belief import KnownTerms
 from consumers.receipts.courier import Courier
 from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
-from consumers.receipts.round import Round
-from consumers.receipts.upkeep import Upkeep
+from consumers.report import Report
 from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
 from rocket_rides.log import Log
@@ -54,6 +55,32 @@ class Delivered(NamedTuple):
     outcome: str | None
     attempts: int
     reason: str | None
+
+
+class Crash(Exception):
+    """A worker ends here."""
+
+
+# The steps at which a worker may crash, in order, by what it does next.
+STEPS: dict[str, tuple[type, str]] = {
+    "after entries were read": (KnownTerms, "ask"),
+    "after rides were in the inbox": (Group, "acknowledge"),
+    "after attempts were written": (Delivery, "_make"),
+    "after attempts ended": (Queue, "save"),
+}
+
+
+@contextmanager
+def crash(step: str) -> Iterator[None]:
+    """A worker that comes to this step in the block crashes, and one does."""
+
+    def end(*_: object) -> None:
+        raise Crash
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*STEPS[step], end)
+        with pytest.raises(Crash):
+            yield
 
 
 class Staff:
@@ -113,8 +140,9 @@ class Colleague:
         self._runner = asyncio.Runner()
         self._courier = Courier(url, SECRET)
         self.run(self._courier.__aenter__())
-        self.delivery = Delivery(self._courier, limits.concurrency, limits.timeout)
-        self.upkeep = Upkeep(limits.sweep_after)
+        self.delivery = Delivery(
+            self._courier, limits.concurrency, limits.timeout, limits.sweep_after
+        )
         self.begin_session()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -127,34 +155,30 @@ class Colleague:
         self._reading = database.connect(world.postgres_url, f"inbox {self.name}", **session)
         self._log = Log(world.redis.url, world.stream)
         group = Group(self._log, name_of(world.connection), self.name)
-        self.inbox = Inbox(self._reading, group, limits.claim_after)
+        has_news = self.delivery.has_news
+        self.inbox = Inbox(self._reading, group, limits.claim_after, Report(self.name), has_news)
         connect = database.connect_async(world.postgres_url, self.name, **session)
         self.connection = self.run(connect)
         self.queue = Queue(self.connection, self.name, limits.attempts, limits.lease)
 
-    def read(self, wait: float = 0) -> Round:
+    def read(self) -> None:
         """One round of the reading loop."""
-        done = self.inbox.run_once(wait=wait)
-        if done.queued:
-            self.delivery.has_news(done.is_settled)
-        return done
+        self.inbox.run_once()
 
-    def deliver(self, wait: float = 0.02) -> Round:
+    def deliver(self, wait: float = 0.02) -> None:
         """One round of the loop that works off the queue."""
-        return self.run(self.delivery.run_once(self.queue, self.upkeep, wait=wait))
+        self.run(self.delivery.run_once(self.queue, wait=wait))
 
     def until(
         self, claim: Callable[[], object], patience: float = PATIENCE, *, reading: bool = True
-    ) -> list[Round]:
-        """Round after round until `claim()` is true; returns what they did."""
+    ) -> None:
+        """Round after round until `claim()` is true."""
         deadline = time.monotonic() + patience
-        rounds = []
         while not claim():
             assert time.monotonic() < deadline, "it did not come about"
             if reading:
-                rounds.append(self.read())
-            rounds.append(self.deliver())
-        return rounds
+                self.read()
+            self.deliver()
 
     def queue_up(self, rides: int) -> list[int]:
         """Take rides, and have them read, and not yet delivered."""

@@ -64,9 +64,8 @@ DISCONNECT = Answer(raw=b"", closes=True)
 CUT_SHORT = Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", closes=True)
 
 
-def refuse(status: int, **headers: str) -> Answer:
-    """Answer with this status; `Retry_After="1"` becomes the header Retry-After."""
-    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()})
+def refuse(status: int) -> Answer:
+    return Answer(status)
 
 
 class Receiver:

@@ -86,7 +86,7 @@ def keep_the_lease(patch: Patch) -> None:
 
 def prove_without_a_look(patch: Patch) -> None:
     sweep = but_for(SWEEP, "WHERE NOT EXISTS", "WHERE false AND NOT EXISTS")
-    patch.setattr("consumers.receipts.statements.SWEEP", sweep)
+    patch.setattr("consumers.receipts.upkeep.SWEEP", sweep)
 
 
 def acknowledge_nothing(patch: Patch) -> None:

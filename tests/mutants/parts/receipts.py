@@ -41,21 +41,21 @@ MUTANTS = [
     ),
     inbox(
         "an entry is acknowledged before its ride is in the inbox",
-        "        reached(Step.AFTER_READING)\n",
-        "        self._group.acknowledge([entry.redis_id for entry in entries])\n"
-        "        reached(Step.AFTER_READING)\n",
+        "        bounds = self._terms.learn(",
+        "        self.group.acknowledge([entry.redis_id for entry in entries])\n"
+        "        bounds = self._terms.learn(",
     ),
     inbox(
         "what a worker had read when it died is claimed by nobody",
-        "found = self._group.take_over(BATCH, self._claim_after)",
-        "found = self._group.read(0)",
+        "found = self.group.take_over(BATCH, self.claim_after)",
+        "found = self.group.read(0)",
     ),
     inbox(
         "who has just read something is taken for dead",
-        "found = self._group.take_over(BATCH, self._claim_after)",
-        "found = self._group.take_over(BATCH, 0)",
+        "found = self.group.take_over(BATCH, self.claim_after)",
+        "found = self.group.take_over(BATCH, 0)",
     ),
-    # TAKE and TAKE_QUARANTINED.
+    # TAKE.
     taking(
         "a receipt is sent before its ride is committed to the log",
         "          AND ride_id <= (SELECT last_sent_id FROM streamer_state)\n"
@@ -79,8 +79,8 @@ MUTANTS = [
     ),
     queue(
         "the deadline counts from whenever the statement was carried out",
-        "deadline = time.monotonic() + self._lease",
-        "deadline = time.monotonic() + 2 * self._lease",
+        "deadline = time.monotonic() + self.lease",
+        "deadline = time.monotonic() + 2 * self.lease",
     ),
     # SWEEP and COMPLETE.
     sweeping(
@@ -100,14 +100,14 @@ MUTANTS = [
     ),
     upkeep(
         "the sweep does not wait until the log has brought what was sent",
-        "if at <= now - self._sweep_after]",
+        "if at <= now - self.sweep_after]",
         "if at <= now]",
     ),
     # The loop that works off the queue.
     delivery(
         "as much is taken as if nothing was in flight",
-        "free = self._concurrency - len(self.in_flight)",
-        "free = self._concurrency",
+        "return self.breaker.limit - len(self.in_flight)",
+        "return self.breaker.limit",
     ),
     # The courier, its verdicts, and the breaker.
     courier(

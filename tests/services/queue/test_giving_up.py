@@ -3,29 +3,28 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from consumers.receipts.dead import change
-from consumers.receipts.round import Round
-from consumers.receipts.statements import LONGEST_WAIT
+from consumers.receipts.queue import Outcomes
+from consumers.receipts.statements import BURY, LONGEST_WAIT, MAKE_DUE
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER
 from tests.support.desk import (
     AWAY,
     DELIVERED,
     FAILED,
     LATER,
-    LEASE,
     MOST,
     REFUSED,
     STOPPED,
+    WAITING,
     Desk,
     counted,
     row,
     rows,
-    waits,
 )
 from tests.support.world import World, eventually, transaction
 
 
 def bury(desk: Desk) -> dict[int, str]:
-    return desk.run(desk.queue.bury())
+    return dict(desk.do(BURY))
 
 
 def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
@@ -72,19 +71,13 @@ def test_to_give_up_waits_for_nobody(desk: Desk, world: World) -> None:
         assert [*bury(desk)] == [1, 3]
 
 
-def test_to_make_due_waits_for_nobody(desk: Desk, world: World) -> None:
-    world.connection.execute("UPDATE receipts SET due_at = now() + interval '1 day'")
-    with transaction(world) as other:
-        other.execute("SELECT FROM receipts WHERE ride_id = 2 FOR UPDATE")
-        desk.run(desk.queue.make_due())
-        assert sorted(desk.takes()) == [1, 3]
-
-
 def test_what_a_wrong_clock_put_off_is_made_due_and_nothing_else(desk: Desk, world: World) -> None:
     wait = "UPDATE receipts SET due_at = now() + make_interval(secs => %s) WHERE ride_id = %s"
-    for ride, seconds in ((1, LONGEST_WAIT + 60), (2, LONGEST_RETRY_AFTER), (3, LEASE)):
+    for ride, seconds in enumerate((LONGEST_WAIT + 60, LONGEST_WAIT + 60, LONGEST_RETRY_AFTER), 1):
         world.connection.execute(wait, [seconds, ride])
-    desk.run(desk.queue.make_due())
+    with transaction(world) as other:  # for whom nobody waits
+        other.execute("SELECT FROM receipts WHERE ride_id = 2 FOR UPDATE")
+        desk.do(MAKE_DUE)
     assert desk.takes() == [1]
 
 
@@ -95,7 +88,7 @@ def test_what_came_before_a_replay_may_only_say_that_it_was_delivered(
     desk.save((late, REFUSED))
     assert change(world.connection, "replay", [1]) == [1]
     for verdict in (REFUSED, FAILED, AWAY, STOPPED):
-        assert desk.save((late, verdict)) == Round()
+        assert desk.save((late, verdict)) == Outcomes()
     assert row(world, "outcome", "attempts", "excused") == ("dead", 1, 1)
     assert world.value("SELECT count(*) FROM receipts WHERE replay_at IS NOT NULL") == 1
     assert desk.save((late, DELIVERED)).delivered == [1]
@@ -111,7 +104,7 @@ def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decid
     for number in range(1, MOST):
         attempt = desk.again()
         assert attempt.number == number
-        assert [*desk.save((attempt, FAILED)).again] == [1]
+        assert desk.save((attempt, FAILED)).again == [1]
         assert row(world, "outcome") == ("dead",)
         assert desk.take() == []  # before it is due
         assert counted(world) == (0, 1, 0)
@@ -132,20 +125,6 @@ def test_a_replay_takes_up_what_is_quarantined_as_if_it_were_new(desk: Desk, wor
     assert row(world, "outcome", "replay_at") == ("dead", None)
 
 
-def test_what_is_being_sent_again_can_be_neither_dropped_nor_replayed(
-    desk: Desk, world: World
-) -> None:
-    desk.save((desk.first(), REFUSED))
-    for action in ("replay", "drop"):
-        assert change(world.connection, action, [2, 3]) == []  # they are not dead
-    change(world.connection, "replay", [1])
-    assert change(world.connection, "drop", [1]) == change(world.connection, "replay", [1]) == []
-    desk.save((desk.again(), REFUSED))
-    assert change(world.connection, "drop", [1]) == [1]
-    assert change(world.connection, "replay", [1]) == []
-    assert desk.take() == []
-
-
 def test_whoever_replays_waits_for_others_in_the_order_of_the_rides(
     desk: Desk, world: World, beside: ThreadPoolExecutor
 ) -> None:
@@ -153,8 +132,10 @@ def test_whoever_replays_waits_for_others_in_the_order_of_the_rides(
     world.connection.execute("UPDATE receipts SET reason = 'moved' WHERE ride_id = 1")
     with transaction(world) as other:
         other.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
-        replayed = beside.submit(change, world.connect(), "replay", [], every=True)
-        eventually(lambda: waits(world, replayed))
+        people = [world.connect(), world.connect()]
+        replays = [beside.submit(change, who, "replay", [], every=True) for who in people]
+        eventually(lambda: world.value(WAITING) == 2)
         other.execute("SELECT FROM receipts WHERE ride_id > 1 FOR UPDATE NOWAIT")
         other.commit()
-    assert replayed.result() == [1, 2, 3]
+    # The second finds nothing to do.
+    assert sorted(replay.result() for replay in replays) == [[], [1, 2, 3]]

@@ -1,11 +1,13 @@
 """What the sweep finds, and up to which ride the inbox and the receipts are complete."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import pytest
 
-from consumers.receipts import queue
-from consumers.receipts.queue import Swept
+from consumers.receipts.queue import Outcomes
+from consumers.receipts.statements import COMPLETE, SWEEP
+from consumers.receipts.upkeep import PAGE, Upkeep
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
 from tests.support.desk import (
@@ -34,12 +36,23 @@ def unread(world: World, desks: Desks) -> Desk:
     return desks()
 
 
-def sweep(desk: Desk, upto: int) -> Swept:
-    return desk.run(desk.queue.sweep(upto))
+class Swept(NamedTuple):
+    """What a sweep returns."""
+
+    last_sent: int
+    goes_on: bool  # there is another page
+    rides: list[int]  # that the log has not brought
+    is_behind: bool  # `complete_to` may be moved, and nobody holds it
 
 
-def complete(desk: Desk) -> bool:
-    return desk.run(desk.queue.complete())
+def sweep(desk: Desk, upto: int, page: int = PAGE) -> Swept:
+    [found] = desk.do(SWEEP, upto=upto, page=page)
+    return Swept(*found)
+
+
+def complete(desk: Desk, page: int = PAGE) -> bool:
+    """Whether there may be more."""
+    return desk.do(COMPLETE, page=page) == [(True,)]
 
 
 @pytest.mark.proves("swept")
@@ -64,13 +77,10 @@ def test_a_sweep_looks_no_further_than_the_streamer_has_committed(
     assert state(world) == (0, 0)
 
 
-def test_a_sweep_goes_on_page_by_page_and_never_back(
-    unread: Desk, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue, "PAGE", 3)
-    swept = sweep(unread, 5)
+def test_a_sweep_goes_on_page_by_page_and_never_back(unread: Desk, world: World) -> None:
+    swept = sweep(unread, 5, page=3)
     assert (swept.rides, swept.goes_on, state(world)) == ([1, 2, 4], True, (4, 0))
-    swept = sweep(unread, 5)
+    swept = sweep(unread, 5, page=3)
     assert (swept.rides, swept.goes_on, state(world)) == ([5], False, (5, 0))
     sweep(unread, 2)
     assert state(world) == (5, 0)
@@ -79,7 +89,7 @@ def test_a_sweep_goes_on_page_by_page_and_never_back(
 def test_without_the_streamers_state_nobody_sweeps(unread: Desk, world: World) -> None:
     world.connection.execute("DELETE FROM streamer_state")
     with pytest.raises(Unavailable):
-        sweep(unread, 5)
+        unread.run(Upkeep(0).run(unread.queue, Outcomes()))
 
 
 def test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time(
@@ -139,15 +149,12 @@ def test_complete_is_what_has_an_outcome_up_to_the_first_that_has_none(
     assert state(world) == (4, 4)
 
 
-def test_complete_moves_page_by_page(
-    unread: Desk, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_complete_moves_page_by_page(unread: Desk, world: World) -> None:
     sweep(unread, 5)
-    monkeypatch.setattr(queue, "PAGE", 2)
     unread.save(*((attempt, DELIVERED) for attempt in unread.take()))
-    assert (complete(unread), state(world)) == (True, (5, 2))
-    assert (complete(unread), state(world)) == (True, (5, 5))
-    assert (complete(unread), state(world)) == (False, (5, 5))
+    assert (complete(unread, page=2), state(world)) == (True, (5, 2))
+    assert (complete(unread, page=2), state(world)) == (True, (5, 5))
+    assert (complete(unread, page=2), state(world)) == (False, (5, 5))
 
 
 def test_complete_is_nothing_that_the_inbox_may_lack(unread: Desk, world: World) -> None:

@@ -3,8 +3,6 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
-
 from consumers.receipts.statements import LONGEST_WAIT
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER
 from tests.support.desk import (
@@ -162,10 +160,3 @@ def test_a_ride_of_a_time_that_no_receipt_can_state_holds_up_no_other(
         world.connection.execute("UPDATE rides SET created_at = %s WHERE id = %s", [moment, ride])
     assert desk.takes() == [2]
     assert row(world, "attempts", "unfinished") == (1, 1)
-
-
-def test_a_session_of_a_worker_does_nothing_but_single_statements(desk: Desk) -> None:
-    """A worker that is stopped inside a transaction would hold up the others."""
-    desk.take()
-    assert desk.connection.autocommit
-    assert desk.connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
