@@ -16,6 +16,7 @@ which may outlive it, has one of its own.
 import argparse
 import fcntl
 import os
+import signal
 import sys
 from functools import partial
 
@@ -85,6 +86,7 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # see the Makefile
         if missing(arguments.parts):
             wait_for_others(quiet=arguments.quiet)
             Steps(missing(arguments.parts), quiet=arguments.quiet).take()
