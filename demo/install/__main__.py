@@ -39,8 +39,6 @@ def missing(parts: list[str]) -> list[Step]:
     if not environment.venv_is_there():
         steps.append(Step("creating the virtual environment, .venv", environment.make_venv))
     left = [part for part in LOCKS if part in parts and not environment.is_there(part)]
-    if left and not environment.uv_is_there():
-        steps.append(Step("getting uv, which installs faster than pip", environment.get_uv))
     for part in ["dev"] if "dev" in left else left:
         what = f"the {len(environment.names(LOCKS[part]))} packages for {PURPOSES[part]}"
         steps.append(Step(what, partial(environment.install, part)))
