@@ -41,20 +41,19 @@ help:
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
 	@echo "             all agree; docs/reconcile.md lists the exit statuses of the program itself"
 
-# Installs only what is missing and names each step; prints nothing if nothing is missing.
-INSTALL := $(PYTHON) -m demo.install
+# Where Ctrl-C comes while Python starts, it prints a traceback. So this begins with Ctrl-C ignored,
+# and heeds it once it can; make itself notes it all the same, and begins no other line.
+QUIET := trap '' INT; exec
 
-# Ctrl-C ends it at once while honcho is not ready for that yet: it would print a traceback.
-QUIET_HONCHO := "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); \
-	import honcho.command; honcho.command.main()"
+# Installs only what is missing and names each step; prints nothing if nothing is missing.
+INSTALL := $(QUIET) $(PYTHON) -m demo.install
 
 setup:
 	@$(INSTALL) fleet nightly java archive
 
 fleet:
 	@$(INSTALL) fleet
-	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.ports
-	@PATH="$(CURDIR)/$(BIN):$$PATH" exec python -c $(QUIET_HONCHO) start
+	@$(QUIET) $(BIN)/python -m demo
 
 # For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
 psql redis-cli:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from demo import breaking
-from demo.breaking import Kind, Say
+from demo.breaking.attempt import run
+from demo.breaking.healing import Kind, Say
 from demo.breaking.ways import WAYS
 from rocket_rides import process
 from rocket_rides.errors import in_one_line
@@ -114,7 +114,7 @@ def in_the_demo(config: Settings) -> Demolition | None:
         and is_loopback(config.watch_host)
     ):
         return None
-    return Demolition(config, WAYS, breaking.run)
+    return Demolition(config, WAYS, run)
 
 
 if __name__ == "__main__":

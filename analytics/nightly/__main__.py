@@ -20,7 +20,7 @@ SIGTERM ends a run in progress, and this process, in little more than two second
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, time
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -44,13 +44,13 @@ class Reconciler:
         stop: process.Stop,
         command: Sequence[str] = RECONCILE,
         first_pause: float = attempts.FIRST_PAUSE,
-        is_installing: Callable[[], bool] = lambda: False,
+        install: attempts.Install = lambda *_: None,
     ) -> None:
         self._config = config
         self._stop = stop
         self._command = command
         self._first_pause = first_pause
-        self._is_installing = is_installing
+        self._install = install
         self._at = time.fromisoformat(config.reconcile_at)
         self._zone = get_localzone()
 
@@ -87,25 +87,20 @@ class Reconciler:
         """
         until = nights.next_due(self.now(), self._at) - attempts.TO_END
         attempts.run_with_retries(
-            self._command, until, self._stop, self._first_pause, self._is_installing
+            self._command, until, self._stop, self._first_pause, self._install
         )
 
 
-def main(install: Callable[[process.Stop], Callable[[], bool]] = lambda _: lambda: False) -> None:
-    """Run the reconciler until SIGTERM or SIGINT.
-
-    `install` starts an installation, and returns a function that says whether it still runs.
-    """
+def main(install: attempts.Install = lambda *_: None) -> None:
+    """Run the reconciler until SIGTERM or SIGINT; `install` may install what a run lacks."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     process.begin(config.log_level)
     stop = process.Stop().on_signals()
     try:
-        Reconciler(config, stop, is_installing=install(stop)).run()
+        Reconciler(config, stop, install=install).run()
     except ZoneInfoNotFoundError as error:
         raise SystemExit(f"TZ is refused: {error.args[0]}") from None
-    finally:
-        stop.ask()  # an installation, too
 
 
 if __name__ == "__main__":

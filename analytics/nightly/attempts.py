@@ -19,24 +19,28 @@ TO_END = timedelta(minutes=1)  # for a run to end in, before the next one is due
 # A long sleep would not notice that the machine was suspended, or that the clock was set.
 LOOK_AT_THE_CLOCK = 30.0
 
+Install = Callable[[Stop, datetime], None]
+
 
 def run_with_retries(
     command: Sequence[str],
     until: datetime,
     stop: Stop,
     first_pause: float,
-    is_installing: Callable[[], bool],
+    install: Install,
 ) -> None:
-    """Run `command`; retry with back-off while it can't do its work, but not past `until`."""
+    """Run `command`; retry with back-off while it can't do its work, but not past `until`.
+
+    Each attempt begins with `install`, which may install what a run lacks.
+    """
     said = ""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        is_early = is_installing()  # a package may be there in part
-        lack = "what a run needs is still being installed" if is_early else what_is_lacking()
+        install(stop, until)
+        lack = what_is_lacking()
         if stop or (not lack and run_once(command, stop, until) != COULD_NOT_RUN):
             return
         if lack and lack != said:
-            level = logging.INFO if is_early else logging.WARNING
-            logger.log(level, "can't reconcile the rides: %s", lack)
+            logger.warning("can't reconcile the rides: %s", lack)
         said = lack
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:

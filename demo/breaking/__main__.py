@@ -7,8 +7,8 @@ it could not be broken; one line says why.
 
 import argparse
 
-from demo import breaking
-from demo.breaking.healing import Kind
+from demo.breaking.attempt import run
+from demo.breaking.healing import Kind, NotHealed
 from demo.breaking.ways import WAYS
 from rocket_rides import settings
 from rocket_rides.errors import Unavailable, in_one_line
@@ -34,8 +34,8 @@ def main() -> None:
         list_ways()
         return
     try:
-        breaking.run(given.way, settings.load(), show, given.seconds)
-    except (Unavailable, breaking.NotHealed) as reason:
+        run(given.way, settings.load(), show, given.seconds)
+    except (Unavailable, NotHealed) as reason:
         raise SystemExit(in_one_line(reason)) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

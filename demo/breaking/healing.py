@@ -120,16 +120,16 @@ class Healing:
                     del missing[claim]
                     self._say(f"All {claim} up to ride {upto:,}, after {took:.1f} s.", Kind.CLAIM)
                     if claim == EXACT:
-                        self.show_totals(Kind.CLAIM)
+                        self.show_totals()
                 elif took > PATIENCE:
                     self.show_totals()
                     raise NotHealed(f"not all {claim} up to ride {upto:,} after {PATIENCE:.0f} s")
             time.sleep(LOOK_EVERY)
         self._say(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later.", Kind.CLAIM)
 
-    def show_totals(self, kind: Kind = Kind.NEWS) -> None:
+    def show_totals(self) -> None:
         for each in self.totals():
-            self._say(f"  {each}", kind)
+            self._say(f"  {each}")
 
 
 def seconds_until(claim: Callable[[], bool], patience: float = PATIENCE) -> float | None:

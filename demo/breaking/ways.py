@@ -31,7 +31,7 @@ def freeze(target: Target) -> None:
         f"Watch it fall behind while the other consumer goes on; then {target.name} catches up."
     )
     with frozen(target.processes):
-        newest = target.rides_while_frozen(batches=1)
+        newest = target.rides_while_frozen()
     target.say(f"{target.name} goes on.")
     target.healing.wait(newest)
 
@@ -56,8 +56,7 @@ def wipe_log(target: Target) -> None:
     target.say("Before it resumes, the log is deleted, with everything that it has not read.")
     target.say(f"Watch {target.name} report that it healed a gap.")
     with frozen(target.processes):
-        # The first batch may already be in the socket from which it reads.
-        newest = target.rides_while_frozen(batches=2)
+        newest = target.rides_while_frozen()
         entries = target.entries()
         target.log.start_anew()
         target.say(f"The log is gone, with {entries}.")

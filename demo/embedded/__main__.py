@@ -19,8 +19,8 @@ Killed at any step, this process leaves behind only what the next start repairs:
 4. While stopping: the same.
 """
 
-import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -57,8 +57,8 @@ def main() -> None:
         run(servers, config, stop)
     except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
-    with contextlib.suppress(OSError):
-        config.socket_dir.rmdir()
+    # A server that had to be killed has left its socket there.
+    shutil.rmtree(config.socket_dir, ignore_errors=True)
 
 
 def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:

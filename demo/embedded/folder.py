@@ -8,23 +8,28 @@ from demo.embedded.failures import NeverStarts
 from rocket_rides import fleet
 
 
+def require_unused(data: Path) -> None:
+    """Raise NeverStarts if a fleet uses the folder.
+
+    Takes no lock, so two that start at once don't refuse each other: one of them gets the folder.
+    """
+    if pid := fleet.servers(data):
+        raise NeverStarts(
+            f"another fleet (process {pid}) uses {data}: `kill {pid}` stops it;"
+            " or set another DATA_DIR"
+        )
+
+
 def lock(data: Path) -> None:
     """Lock the data folder for this process' lifetime; NeverStarts if another process holds it."""
     try:
         data.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(data / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, 100).split()
-            if not owner:  # it has not written its identity yet
-                raise NeverStarts(f"another fleet is starting on {data}") from None
-            pid = int(owner[0])
-            raise NeverStarts(
-                f"another fleet (process {pid}) uses {data}: `kill {pid}` stops it;"
-                " or set another DATA_DIR"
-            ) from None
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
         os.write(descriptor, fleet.identity(os.getpid()).encode())
+    except BlockingIOError:
+        require_unused(data)
+        raise NeverStarts(f"another fleet is starting on {data}") from None
     except OSError as error:
         raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None

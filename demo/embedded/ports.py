@@ -1,8 +1,7 @@
-"""`python -m demo.embedded.ports`: whether a fleet can have its folder and its ports.
+"""Whether a fleet can have its folder and its ports.
 
-It is asked before anything starts. The ports are the API's, the live page's and, where the
-simulator receives the receipts, the one for that. Ends with one sentence, and status 1, if not:
-another fleet may have them, for instance.
+The ports are the API's, the live page's and, where the simulator receives the receipts, the one for
+that.
 """
 
 import os
@@ -10,19 +9,13 @@ import socket
 from contextlib import ExitStack
 
 from demo.embedded.failures import NeverStarts
-from demo.embedded.folder import lock
-from rocket_rides import process, settings
-from rocket_rides.settings import PORTS
+from demo.embedded.folder import require_unused
+from rocket_rides.settings import PORTS, Settings
 
 
-def main() -> None:
-    """End with a sentence if the fleet can't start here."""
-    process.take_no_arguments("demo.embedded.ports", __doc__)
-    config = settings.load()
-    try:
-        lock(config.data_dir)  # until this process ends
-    except NeverStarts as reason:
-        raise SystemExit(str(reason)) from None
+def require_free(config: Settings) -> None:
+    """Raise NeverStarts, with one sentence, if the fleet can't start here."""
+    require_unused(config.data_dir)
     ports = [
         ("the API", config.api_host, config.api_port, "API_PORT"),
         ("the live page", config.watch_host, config.page_port, "WATCH_PORT"),
@@ -35,11 +28,7 @@ def main() -> None:
             try:
                 held.enter_context(socket.create_server((host, port), family=family))
             except OSError as error:
-                raise SystemExit(
+                raise NeverStarts(
                     f"{who} can't listen on {host} port {port}: {os.strerror(error.errno or 0)};"
                     f" nothing was started; {setting} chooses another port"
                 ) from None
-
-
-if __name__ == "__main__":
-    main()

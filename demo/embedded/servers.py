@@ -111,11 +111,7 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """Valkey, or another server with Redis' protocol; it syncs its file before each reply.
-
-    Different kinds may use the same folder in turn. A newer one takes over the log that an older
-    one left there. An older one does not see a newer one's: it starts without a log, which heals.
-    """
+    """Valkey, or another server with Redis' protocol; it syncs its file before each reply."""
 
     name = "Redis"
     setting = stock.REDIS
@@ -146,8 +142,7 @@ class Redis(Server):
     def append_only_file(self) -> Path:
         """The file to which the server appends, or appended when it last ran.
 
-        Redis 7 and newer, and Valkey, keep it in parts, in a folder of their own. Where Valkey has
-        ever run, that is Valkey's, even if Redis 6.2 has used the folder since.
+        Redis 7 and newer, and Valkey, keep it in parts, in a folder of their own.
         """
         parts = (self.folder / "appendonlydir").glob("*.incr.aof")
         newest_last = sorted(parts, key=lambda part: part.stat().st_mtime_ns)

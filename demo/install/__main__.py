@@ -16,6 +16,7 @@ which may outlive it, has one of its own.
 import argparse
 import fcntl
 import os
+import signal
 import sys
 from functools import partial
 
@@ -38,8 +39,6 @@ def missing(parts: list[str]) -> list[Step]:
     if not environment.venv_is_there():
         steps.append(Step("creating the virtual environment, .venv", environment.make_venv))
     left = [part for part in LOCKS if part in parts and not environment.is_there(part)]
-    if left and not environment.uv_is_there():
-        steps.append(Step("getting uv, which installs faster than pip", environment.get_uv))
     for part in ["dev"] if "dev" in left else left:
         what = f"the {len(environment.names(LOCKS[part]))} packages for {PURPOSES[part]}"
         steps.append(Step(what, partial(environment.install, part)))
@@ -85,6 +84,7 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # see the Makefile
         if missing(arguments.parts):
             wait_for_others(quiet=arguments.quiet)
             Steps(missing(arguments.parts), quiet=arguments.quiet).take()

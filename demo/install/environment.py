@@ -19,6 +19,7 @@ UV = VENV / "bin" / "uv"
 REQUIREMENTS = PROJECT / "requirements"
 UV_LOCK = REQUIREMENTS / "uv.txt"
 PIP = (str(PYTHON), "-m", "pip", "--disable-pip-version-check")
+WITH_PIP = (*PIP, "install", "--force-reinstall")
 
 # Each part's lock. `dev` includes the others.
 LOCKS = {
@@ -50,29 +51,16 @@ def make_venv(steps: Steps) -> None:
     steps.run([sys.executable, "-m", "venv", "--clear", str(VENV)])
 
 
-def uv_is_there() -> bool:
-    """Whether the locked version is installed."""
-    return _is_stamped("uv", UV_LOCK)
-
-
-def get_uv(steps: Steps) -> None:
-    """Install uv, which is much faster than pip, where there is one for this machine."""
-    from_scratch = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
-    try:
-        steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
-    except StepFailed as reason:
-        steps.note(f"{reason}\nwithout uv, pip installs everything")
-        return
-    _stamp("uv").write_text(_digest(UV_LOCK))
-
-
 def is_there(part: str) -> bool:
     """Whether the packages of `part` are completely installed, from the current lock."""
     return venv_is_there() and any(_is_stamped(each, LOCKS[each]) for each in (part, "dev"))
 
 
 def install(part: str, steps: Steps) -> None:
-    """Install what `part` has and no finished part has, from scratch. Raises as Steps.run does."""
+    """Install what `part` has and no finished part has, from scratch. Raises as Steps.run does.
+
+    By uv, where there is one for this machine: it is much faster than pip.
+    """
     wanted = VENV / f".{part}.txt"
     _stamp(part).unlink(missing_ok=True)
     # What a finished part has is left alone: a fleet may be running from it.
@@ -81,12 +69,15 @@ def install(part: str, steps: Steps) -> None:
     wanted.write_text("\n".join(left))
     # A lock is complete, so dependencies need not be resolved. For Spark that would take a build.
     as_locked = ["--require-hashes", "--no-deps", "-r", str(wanted)]
-    with_uv = [str(UV), "pip", "install", "--python", str(PYTHON), "--reinstall", *as_locked]
     try:
-        steps.run(with_uv, sources(PIP))
+        if not _is_stamped("uv", UV_LOCK):
+            steps.run([*WITH_PIP, "--require-hashes", "--only-binary", ":all:", "-r", str(UV_LOCK)])
+            _stamp("uv").write_text(_digest(UV_LOCK))
+        with_uv = [str(UV), "pip", "install", "--python", str(PYTHON), "--reinstall"]
+        steps.run([*with_uv, *as_locked], sources(PIP))
     except (OSError, StepFailed) as reason:
         steps.note(f"{reason}\nuv failed; trying pip")
-        steps.run([*PIP, "install", "--force-reinstall", *as_locked])
+        steps.run([*WITH_PIP, *as_locked])
     _stamp(part).write_text(_digest(LOCKS[part]))
 
 

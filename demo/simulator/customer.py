@@ -51,8 +51,6 @@ class Customer:
         Raises OSError where that is impossible: the port is taken, or the host is another machine.
         """
         parts = urlsplit(url)
-        if parts.scheme != "http":
-            raise OSError("only http is received here")
         # It would log a traceback for whatever is no HTTP.
         logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
         application = web.Application(client_max_size=LARGEST)

@@ -3,9 +3,7 @@
 import subprocess
 import sys
 from datetime import UTC, datetime, time, timedelta
-from itertools import repeat
 from pathlib import Path
-from queue import SimpleQueue
 
 import pytest
 
@@ -18,8 +16,6 @@ from demo.install import environment
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
 
-PATIENCE = 60  # seconds
-FAILING = ("sh", "-c", "echo no network >&2; exit 1")
 HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "redis"}
 
 
@@ -53,18 +49,20 @@ def test_how_a_run_ended_is_told(
 def test_a_run_is_tried_again_until_what_it_needs_is_there_and_it_can_run(
     monkeypatch: pytest.MonkeyPatch, told: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """That what it lacks is yet to be installed is no warning; each reason is told once."""
+    """Each reason is told once; each attempt may install what is lacking."""
     none, times = "there is no Java", tmp_path / "times"
-    lacks, installing = iter([none, none, "", ""]), iter([True, True, *repeat(False, 4)])
+    lacks = iter([none, none, "", ""])
+    installed: list[datetime] = []
     monkeypatch.setattr(attempts, "what_is_lacking", lambda: next(lacks))
     run = f"printf x >> {times}; [ $(cat {times}) = xx ] || exit 2"
+    until = in_an_hour()
     attempts.run_with_retries(
-        ["sh", "-c", run], in_an_hour(), Stop(), 0.01, lambda: next(installing)
+        ["sh", "-c", run], until, Stop(), 0.01, lambda _, until: installed.append(until)
     )
     assert times.read_text() == "xx"
+    assert installed == [until] * 4
     said = [(each.levelname, each.getMessage()) for each in told.records]
     assert [each for each in said if "trying again at" not in each[1]] == [
-        ("INFO", "can't reconcile the rides: what a run needs is still being installed"),
         ("WARNING", f"can't reconcile the rides: {none}"),
         ("WARNING", "the reconciliation could not run"),
         ("INFO", "reconciled"),
@@ -91,46 +89,12 @@ def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
 def test_what_a_run_needs_is_installed_where_make_has_set_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: pytest.LogCaptureFixture
 ) -> None:
-    """A failure is told, and it is tried again."""
     monkeypatch.setattr(environment, "VENV", tmp_path)
     assert not nightly.is_wanted()
     (tmp_path / ".fleet").touch()
     assert not nightly.is_wanted()  # this is another environment than ours
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert nightly.is_wanted()
-    nightly.install(Stop(), [0, 0], FAILING)
-    for words in ("installing what only a reconciliation needs", "could not be installed"):
-        assert told.text.count(words) == 2
-
-
-def test_the_demo_installs_some_minutes_after_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not during the first rides."""
-    pauses = SimpleQueue[float]()
-    monkeypatch.setattr(nightly, "is_wanted", lambda: True)
-    monkeypatch.setattr(nightly, "install", lambda _stop, given: pauses.put(next(given)))
-    nightly.install_in_the_background(Stop())
-    assert pauses.get(timeout=PATIENCE) == 300
-
-
-ENDING = """
-import threading
-from analytics.nightly import __main__ as nightly
-
-def install(stop):
-    thread = threading.Thread(target=stop.wait, args=[600])
-    thread.start()
-    return thread.is_alive
-
-def fail(reconciler):
-    raise SystemExit("no more")
-
-nightly.Reconciler.run = fail
-nightly.main(install)
-"""
-
-
-def test_an_installation_ends_with_the_process_however_that_ends() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", ENDING], cwd=PROJECT, capture_output=True, timeout=PATIENCE
-    )
-    assert b"no more" in ended.stderr
+    installed = tmp_path / "installed"
+    nightly.install(Stop(), in_an_hour(), ["touch", str(installed)])
+    assert installed.exists()
+    assert told.messages == ["installing what only a reconciliation needs (Spark: 400 MB)"]

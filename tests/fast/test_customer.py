@@ -8,7 +8,6 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
 
-from demo.simulator import customer
 from demo.simulator.customer import NEVER, Customer
 from demo.simulator.mood import BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
@@ -82,12 +81,6 @@ def test_a_forgery_is_refused_and_said(
     assert (record.levelname, record.message[:19]) == ("WARNING", "a receipt is forged")
 
 
-def test_one_ride_in_two_hundred_is_never_accepted(scene: Scene) -> None:
-    for _ in range(3):
-        reply = scene.comes(NEVER)
-        assert (reply.status, reply.text) == (422, f"this customer never accepts ride {NEVER}")
-
-
 def test_one_in_ten_is_put_off() -> None:
     scene = Scene()
     replies = [
@@ -114,12 +107,3 @@ def test_in_a_bad_mood_it_refuses_everything_and_says_when_to_come_again(
     scene.now += 1.5
     assert {scene.comes(ride_id).status for ride_id in range(1, 30)} == {204}
     assert caplog.messages == ["refusing all receipts for 5 s"]
-
-
-def test_it_remembers_only_so_much(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
-    monkeypatch.setattr(customer, "MOST", 10)
-    for ride_id in range(1, 100):
-        scene.comes(ride_id)
-    assert len(scene.customer._accepted) == 10
-    scene.comes(99)
-    assert scene.customer.counts["twice"] == 1

@@ -1,28 +1,21 @@
-"""`python -m demo.embedded.ports`: a fleet whose ports are taken is refused at once."""
+"""What a fleet needs before it starts, its ports and its folder: refused at once, in a sentence."""
 
 import socket
-import sys
 from pathlib import Path
 
 import pytest
 
-from demo.embedded import ports
+from demo.embedded.failures import NeverStarts
+from demo.embedded.folder import lock
+from demo.embedded.ports import require_free
 from lab.ports import free_ports
-from rocket_rides.settings import PORTS
-
-UNSET = ("DATABASE_URL", "API_HOST", "WATCH_HOST", "WATCH_PORT", "RECEIPT_URL")
+from rocket_rides.settings import PORTS, Settings
 
 
 @pytest.fixture
-def first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
-    """The first of a fleet's ports, which are free."""
-    free = free_ports(PORTS)
-    monkeypatch.setattr(sys, "argv", ["ports"])
-    monkeypatch.setenv("DATA_DIR", str(tmp_path))
-    monkeypatch.setenv("API_PORT", str(free))
-    for name in UNSET:
-        monkeypatch.delenv(name, raising=False)
-    return free
+def config(tmp_path: Path) -> Settings:
+    """With ports that are free."""
+    return Settings.model_construct(data_dir=tmp_path, api_port=free_ports(PORTS))
 
 
 @pytest.mark.parametrize(
@@ -34,36 +27,29 @@ def first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     ],
 )
 def test_a_port_that_is_taken_is_one_sentence(
-    first: int, which: int, process: str, setting: str
+    config: Settings, which: int, process: str, setting: str
 ) -> None:
-    with socket.create_server(("127.0.0.1", first + which)), pytest.raises(SystemExit) as end:
-        ports.main()
-    assert str(end.value) == (
-        f"{process} can't listen on 127.0.0.1 port {first + which}: Address already in use;"
+    port = config.api_port + which
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(NeverStarts) as reason:
+        require_free(config)
+    assert str(reason.value) == (
+        f"{process} can't listen on 127.0.0.1 port {port}: Address already in use;"
         f" nothing was started; {setting} chooses another port"
     )
 
 
-def test_no_two_processes_of_a_fleet_are_given_one_port(
-    first: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WATCH_PORT", str(first))
-    with pytest.raises(SystemExit, match="the live page can't listen"):
-        ports.main()
+def test_no_two_processes_of_a_fleet_are_given_one_port(config: Settings) -> None:
+    with pytest.raises(NeverStarts, match="the live page can't listen"):
+        require_free(config.model_copy(update={"watch_port": config.api_port}))
 
 
-def test_a_folder_that_can_not_be_one_is_one_sentence(
-    first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_receipts_that_go_elsewhere_need_no_port(config: Settings) -> None:
+    elsewhere = config.model_copy(update={"receipt_url": "http://shop.example/receipts"})
+    with socket.create_server(("127.0.0.1", config.api_port + 2)):
+        require_free(elsewhere)
+
+
+def test_a_folder_that_can_not_be_one_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("DATA_DIR", str(tmp_path / "file"))
-    with pytest.raises(SystemExit, match=f"the folder {tmp_path}/file can't be used: File exists"):
-        ports.main()
-
-
-def test_receipts_that_go_elsewhere_need_no_port(
-    first: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECEIPT_URL", "http://shop.example/receipts")
-    with socket.create_server(("127.0.0.1", first + 2)):
-        ports.main()
+    with pytest.raises(NeverStarts, match=f"the folder {tmp_path}/file can't be used: File exists"):
+        lock(tmp_path / "file")

@@ -16,12 +16,6 @@ def test_rides_come_at_random_moments_at_the_rate_asked() -> None:
     assert statistics.median(gaps) == pytest.approx(0.693e-6, rel=0.05)
 
 
-def test_the_same_seed_gives_the_same_rides() -> None:
-    first, again = ([metres for _, metres in schedule(random.Random(7), 0, 50)] for _ in "12")
-    assert first == again
-    assert all(metres == round(metres, 3) for metres in first)
-
-
 def test_after_an_outage_it_catches_up_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter([100.0, 100.0, 200.0])
     monkeypatch.setattr("demo.simulator.__main__.monotonic", lambda: next(moments))

@@ -6,8 +6,7 @@ import shutil
 import signal
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,15 +15,9 @@ import redis
 
 from demo.embedded.account import server_account
 from demo.embedded.failures import NeverStarts
-from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
-from demo.embedded.stream_servers import REDIS
 from rocket_rides.database import one_row
 from tests.support.folders import short_folder
-
-Kind = Callable[[Path, Path], Server]
-old_redis = partial(Redis, kind=REDIS)
-ORPHANS = [[Postgres, Postgres], [old_redis, Redis]]
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
@@ -83,9 +76,11 @@ def test_both_are_durable_and_listen_on_sockets_alone(
     assert sockets.st_uid == server_account().uid
 
 
-@pytest.mark.parametrize("kinds", ORPHANS, ids=["postgres", "the redis of before"])
-def test_a_start_ends_a_server_that_outlived_its_parent(kinds: list[Kind], place: Path) -> None:
-    orphan, server = (kind(place / "data", place / "run") for kind in kinds)
+@pytest.mark.parametrize("kind", [Postgres, Redis])
+def test_a_start_ends_a_server_that_outlived_its_parent(
+    kind: type[Postgres] | type[Redis], place: Path
+) -> None:
+    orphan, server = (kind(place / "data", place / "run") for _ in range(2))
     try:
         orphan.start()
         server.start()
@@ -166,23 +161,17 @@ def test_below_a_private_folder_root_puts_the_data_elsewhere_and_opens_nothing(
 
 
 @as_root
-@pytest.mark.parametrize("kind", [Postgres, Redis])
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
-    kind: Kind, place: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private = place / "private"
     private.mkdir(0o700)
-    server = kind(place / "data", place / "run")
-    package = server.distribution.replace("-", "_")
+    package = postgres.distribution.replace("-", "_")
     installed = importlib.util.find_spec(package)
     assert installed is not None
     for folder in Path(str(installed.origin)).parents[1].glob(f"{package}*"):
         shutil.copytree(folder, private / folder.name)
     monkeypatch.syspath_prepend(str(private))
-    assert server.programs.is_relative_to(place / "data")
-    try:
-        server.start()
-        assert subprocess.run([server.programs / server.program, "--version"], check=True)
-    finally:
-        server.stop()
+    assert postgres.programs.is_relative_to(place / "data")
+    postgres.start()
     assert stat.S_IMODE(private.stat().st_mode) == 0o700

@@ -116,12 +116,19 @@ def test_the_fleet_counts_every_ride_and_ends_with_its_honcho(
     lasting.fleet.close_terminal()
 
 
-def test_ctrl_c_stops_the_fleet_in_good_order(lasting: Lasting) -> None:
-    lasting.start()
-    lasting.fleet.honcho.send_signal(signal.SIGINT)
-    assert lasting.fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
-    assert lasting.fleet.processes() == []
-    assert "SIGKILL" not in lasting.fleet.output.read_text()
+@pytest.mark.parametrize("said", ["servers.1 started", "The fleet is up"])
+def test_ctrl_c_stops_the_fleet_in_good_order_also_while_it_starts(
+    lasting: Lasting, said: str
+) -> None:
+    fleet = lasting.fleet
+    fleet.kill()
+    fleet.spawn()
+    eventually(lambda: said in fleet.output.read_text(), said)
+    fleet.honcho.send_signal(signal.SIGINT)
+    assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
+    assert fleet.processes() == []
+    assert "SIGKILL" not in fleet.output.read_text()
+    assert "Traceback" not in fleet.output.read_text()
 
 
 @on_linux

@@ -90,6 +90,8 @@ def install(part: str, *, killed: bool = False) -> set[str]:
 
     class Pip(Steps):
         def run(self, command: Sequence[str], environment_: object = None) -> None:
+            if command[-1] == str(environment.UV_LOCK):
+                return
             asked.update(environment.names(Path(command[-1])))
             if killed:
                 raise Killed

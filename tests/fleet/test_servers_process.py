@@ -96,10 +96,6 @@ def another_major_version(data: Path) -> None:
     (data / "postgres/PG_VERSION").write_text("13\n")
 
 
-def no_control_file(data: Path) -> None:
-    (data / "postgres/global/pg_control").unlink()
-
-
 def garbage_in_the_log(data: Path) -> None:
     (data / "redis").mkdir()
     (data / "redis/appendonly.aof").write_bytes(b"garbage")
@@ -109,7 +105,6 @@ def garbage_in_the_log(data: Path) -> None:
     ("damage", "name", "reason"),
     [
         (another_major_version, "Postgres", "initialized by PostgreSQL version 13"),
-        (no_control_file, "Postgres", 'global/pg_control": No such file or directory'),
         (garbage_in_the_log, "Redis", "Bad file format reading the append only file"),
     ],
 )

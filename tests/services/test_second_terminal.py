@@ -14,6 +14,7 @@ COMMANDS = {
     "psql": ("demo.embedded.prompt", "psql"),
     "redis-cli": ("demo.embedded.prompt", "redis-cli"),
     "log": ("rocket_rides.log",),
+    "break": ("demo.breaking", "freeze"),
     "dead-letters": ("consumers.receipts.dead", "list"),
     "reconcile": ("analytics.reconcile",),
 }

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from demo.breaking import Kind, Say
+from demo.breaking.healing import Kind, Say
 from demo.page import in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings

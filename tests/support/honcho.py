@@ -27,7 +27,7 @@ CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEN
 
 
 class Fleet:
-    """`honcho start` on a data folder and a port of its own; its output goes to a file."""
+    """`python -m demo` on a data folder and a port of its own; its output goes to a file."""
 
     def __init__(self, place: Path) -> None:
         self.data = place / "data"
@@ -57,16 +57,13 @@ class Fleet:
         eventually(self.ready, "a ready fleet")
 
     def spawn(self) -> None:
-        """Run `honcho start` in a session of its own."""
+        """Run it in a session of its own."""
         given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
-        given |= self.settings | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        }
         with self.output.open("wb") as file:
             self.honcho = subprocess.Popen(
-                [sys.executable, "-m", "honcho", "--env", os.devnull, "start"],
+                [sys.executable, "-m", "demo", "--env", os.devnull],
                 cwd=PROJECT,
-                env=given,
+                env=given | self.settings,
                 stdin=self.terminal,
                 stdout=file,
                 stderr=subprocess.STDOUT,
