@@ -66,7 +66,7 @@ CLAIMS = {
     ),
     "third-kind": Claim(
         "A kind of record that is added while the fleet runs counts exactly.",
-        "consumers/handler.py",
+        "streamer/drain.py",
         4,
     ),
     "kinds-count": Claim(

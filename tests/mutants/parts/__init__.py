@@ -2,6 +2,7 @@
 
 from tests.mutants.parts import (
     api,
+    kinds,
     log,
     nightly,
     proofs,
@@ -21,6 +22,7 @@ MUTANTS = [
     *rollup.MUTANTS,
     *receipts.MUTANTS,
     *api.MUTANTS,
+    *kinds.MUTANTS,
     *nightly.MUTANTS,
     *proofs.MUTANTS,
     *watch.MUTANTS,

@@ -15,6 +15,12 @@ MUTANTS = [
         "        if False:\n",
     ),
     rating(
+        "a rating that is there is not found",
+        "'replay', '') WHERE ride_id = $1\n",
+        "'replay', '') WHERE ride_id = $1 AND false\n",
+        tests="services/test_ratings.py::test_of_twenty_requests_at_once_one_rates_the_ride",
+    ),
+    rating(
         "a rating has no staged record",
         "'stars', stars) FROM rating\n        RETURNING ring_doorbell()",
         "'stars', stars) FROM rating WHERE false\n        RETURNING ring_doorbell()",
@@ -23,6 +29,7 @@ MUTANTS = [
         "a gap heals from nothing",
         "ratings WHERE id > %s AND id <= %s",
         "ratings WHERE id > %s AND id < %s",
+        tests="services/test_ratings.py::test_rides_and_ratings_in_one_log_each_count_once",
     ),
     stars(
         "any number of stars counts",
@@ -39,6 +46,14 @@ MUTANTS = [
         "SET recount = false, resets_applied",
         "SET recount = true, resets_applied",
         tests="services/test_ratings.py",
+    ),
+    Mutant(
+        "every record is a ride's",
+        "object || '.' || action AS type",
+        "'ride.create' AS type",
+        file="streamer/drain.py",
+        tests="services/test_add_a_kind.py::test_a_kind_that_is_added_while_the_fleet_runs_counts"
+        "_through_crashes_and_a_lost_log",
     ),
     Mutant(
         "Spark's sum is not compared",
