@@ -160,8 +160,8 @@ class Job:
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()
         result.receipts = receipts.prove(self.connection, known, self.chance)
-        with self.shown("Adding up ratings"):
-            result.ratings = ratings.prove(self.connection, self.spark.sparkContext, self.url)
+        spark = self.spark.sparkContext
+        result.ratings = ratings.prove(self.connection, spark, self.url, self.shown)
         if result.mismatches and not full:
             return  # a warehouse that is wrong proves nothing about minutes
 

@@ -1,4 +1,4 @@
-"""`python -m rocket_rides.health KIND [NAME]`: is this process at work? For health checks.
+"""`python -m rocket_rides.health KIND [NAME [OF]]`: is this process at work? For health checks.
 
 A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while
 its session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been
@@ -15,8 +15,7 @@ from rocket_rides.process import Parser
 PATIENCE = "5s"
 # Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.
 SILENCE = 30
-# The sessions' names, of the kinds of which there are several processes.
-NAMED = {"consumer": sessions.consumer, "receipts": sessions.receipts}
+NAMED = ("consumer", "receipts")  # the kinds of which there are several processes
 
 # A server that hides when a session was last active still shows that the session exists.
 AT_WORK = """
@@ -39,10 +38,17 @@ def main() -> int:
     parser = Parser("python -m rocket_rides.health", __doc__)
     parser.add_argument("kind", choices=[sessions.STREAMER, sessions.ROLLUP, *NAMED])
     parser.add_argument("name", nargs="?", default="", help="of a consumer or receipts' worker")
+    parser.add_argument("of", nargs="?", default="total", help="a consumer's kind (default: total)")
     asked = parser.parse_args()
     if bool(asked.name) != (asked.kind in NAMED):
         parser.error(f"only {' and '.join(NAMED)} take a name, and both need one")
-    session = NAMED[asked.kind](asked.name) if asked.kind in NAMED else asked.kind
+    match asked.kind:
+        case "consumer":
+            session = sessions.reader(asked.of, asked.name)
+        case "receipts":
+            session = sessions.receipts(asked.name)
+        case _:
+            session = asked.kind
     try:
         url = settings.load().postgres_url
         with database.connect(url, "health", statement_timeout=PATIENCE) as connection:

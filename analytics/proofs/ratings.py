@@ -6,6 +6,8 @@ the next. There is no warehouse of ratings: every run reads them all.
 """
 
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -28,17 +30,24 @@ STAND = """
 STARS = "SELECT stars FROM {table} WHERE id > {after} AND id <= {upto}"
 
 
-def prove(connection: psycopg.Connection, spark: "SparkContext", url: str) -> RatingsVerdict:
+def prove(
+    connection: psycopg.Connection,
+    spark: "SparkContext",
+    url: str,
+    shown: Callable[[str], AbstractContextManager[object]],
+) -> RatingsVerdict:
     """Compare every consumer's number of ratings, and its sum, at its own position."""
     if not one_row(connection.execute(ARE_THERE))[0]:
         return RatingsVerdict()
     stand = connection.execute(STAND).fetchall()
     ends = sorted({0, *(position for _, position, _, _ in stand)})
-    stretches = list(pairwise(ends))
-    url = extract.for_executors(url, sys.modules[__name__])
-    add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
-    found = spark.parallelize(stretches, len(stretches)).map(add_up).collect() if stretches else []
-    sums = accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
+    found = [(0, 0)]
+    if stretches := list(pairwise(ends)):
+        url = extract.for_executors(url, sys.modules[__name__])
+        add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
+        with shown("Adding up ratings"):
+            found += spark.parallelize(stretches, len(stretches)).map(add_up).collect()
+    sums = accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]))
     exact = dict(zip(ends, sums, strict=True))
     return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
 

@@ -20,7 +20,7 @@ def test_a_total_of_orders_that_was_altered_is_found_and_repaired(
     with fresh_world(postgres, redis, tmp_path, {}) as world:
         shop = Shop("abcd", world)
         shop.run("-m", "streamer").says("leading")
-        shop.run("-m", "consumers", "money").says("stands at order")
+        shop.run("-m", "consumers", "money").says("stands at")
         shop.worker(receiver.url)
         assert shop.customer("ann", 50).ends() == 0
         eventually(shop.exact, "the exact total")

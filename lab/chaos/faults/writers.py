@@ -12,7 +12,6 @@ import psycopg
 import redis
 
 from api.booking import TAKE
-from consumers.rides import TYPE
 from lab.chaos.evidence import Answer, Ask
 from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
@@ -137,7 +136,7 @@ def _history(dice: random.Random, last: int, term: str) -> Iterator[Record]:
         ride = last + dice.choice((1, 1, 1, 2, 5))
         distance = Decimal(1009 * dice.randint(1, 20_000) + dice.randint(1, 1008)).scaleb(-3)
         data = f'{{"id": {ride}, "distance": {distance}}}'.encode()
-        yield Record(ride, TYPE.encode(), data, last, term.encode())
+        yield Record(ride, b"ride.create", data, last, term.encode())
         last = ride
 
 

@@ -1,11 +1,11 @@
 """The log as the onlooker saw it, and when it may have lost entries, or hidden some from it."""
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-from consumers import rides
 from lab.chaos.observer import Told
 from lab.chaos.trace.recording import Struck
 from lab.chaos.trace.replica import as_number, millimetres, position
@@ -70,8 +70,11 @@ class LogBook:
 
 
 def as_entry(told: Told) -> Entry:
+    """Records of other kinds than rides have no distance."""
     record = told.record
-    is_ride = record.type == rides.TYPE.encode()
-    metres = rides.ride(record).distance if is_ride else Decimal(0)
-    ride = Ride(record.id, millimetres(metres))
+    try:
+        distance = json.loads(record.data, parse_float=Decimal).get("distance")
+    except (ValueError, AttributeError):  # whoever wrote it
+        distance = None
+    ride = Ride(record.id, millimetres(distance))
     return Entry(position(told.redis_id), ride, record.prev, as_number(record.term))

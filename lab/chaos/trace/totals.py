@@ -57,7 +57,9 @@ class TotalsJudge:
             self._counts(name, was, then, met, at)
             met = Met()  # as it was judged
         require(met == Met(), "gaps and re-sends are counted where entries are read")
-        replica.totals[name], replica.met[name], replica.moved[name] = then, now, at
+        replica.totals[name], replica.met[name] = then, now
+        if then != was:
+            replica.moved[name] = at
 
     def _resets(self, name: str, was: Total, then: Total) -> None:
         replica = self.replica
@@ -80,7 +82,9 @@ class TotalsJudge:
         require(goes_on, "a checkpoint goes on, and is never past last_sent")
         read = self.log.between(was.redis_id, then.redis_id, at)
         since = replica.moved.get(name, replica.began)
-        is_older = any(one.at < replica.began for one in read)
+        # Before this life, a fault may have taken what its first read would have found.
+        is_back = name not in replica.moved and then.redis_id < was.redis_id
+        is_older = is_back or any(one.at < replica.began for one in read)
         if is_older or self.log.may_differ(read, since, at):
             self.steps["counts, unseen"] += 1
         else:
