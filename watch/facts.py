@@ -34,10 +34,10 @@ class Lead:
 
 @dataclass(frozen=True)
 class Rides:
-    """The rides, as far as the streamer knows them, and the outbox."""
+    """The records of all kinds, as far as the streamer knows them, and the outbox."""
 
     taken: int  # sent and committed, or staged; exact up to `MOST` staged ones
-    newest: int  # the id of the newest ride; 0 without any
+    newest: int  # the position of the newest; 0 without any
     per_second: float  # over the last ten seconds
     last_sent: int
     sent: int  # records that were sent and committed, in all

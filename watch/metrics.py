@@ -29,7 +29,7 @@ HELP = {
     "gathering_seconds": "How long it took to gather these facts.",
     "problems": "Problems, as in make status; without Postgres, only servers that are away.",
     # The rides and the outbox.
-    "taken_total": f"Rides taken; too low while more than {MOST} are staged.",
+    "taken_total": f"Records taken, of all kinds; too low while more than {MOST} are staged.",
     "records_sent_total": "Records sent to the log and committed.",
     "records_staged": f"Records in the outbox, up to {MOST}.",
     "oldest_staged_age_seconds": "The oldest staged record's age; 0 without any.",

@@ -61,16 +61,14 @@ def _line(label: str, text: str) -> str:
 def _flow(database: Database, log: Log | None) -> Iterator[str]:
     rides = database.rides
     yield _line(
-        "rides",
+        "records",
         f"{number(rides.taken)} taken, {rate(rides.per_second)} a second;"
-        f" the newest is ride {number(rides.newest)}",
+        f" the newest is {number(rides.newest)}",
     )
     oldest = rides.oldest_staged_seconds
     waits = "" if oldest is None else f", the oldest for {age(oldest)}"
     yield _line("outbox", f"{number(rides.staged, MOST)} staged{waits}")
-    yield _line(
-        "streamer", f"{_led(database.streamer)}; has sent up to ride {number(rides.last_sent)}"
-    )
+    yield _line("streamer", f"{_led(database.streamer)}; has sent up to {number(rides.last_sent)}")
     yield _log(log) if log else _line("log", DASH)
 
 

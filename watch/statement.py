@@ -51,7 +51,7 @@ RIDES = f"""
     LEFT JOIN (SELECT max(id) AS id FROM log_records) newest ON true
     CROSS JOIN (
         SELECT count(*) AS rides, extract(epoch FROM now() - min(created_at)) AS seconds
-        FROM (SELECT created_at FROM rides ORDER BY id DESC LIMIT {RATE_RIDES}) newest
+        FROM (SELECT created_at FROM log_records ORDER BY id DESC LIMIT {RATE_RIDES}) newest
         WHERE created_at > now() - interval '{RATE_SECONDS} seconds' AND isfinite(created_at)
     ) recent
 """  # noqa: S608

@@ -13,6 +13,7 @@ from consumers.handler import Handler
 from rocket_rides.database import one_row
 from rocket_rides.errors import Overtaken, Unavailable
 from rocket_rides.log import Invalid, Record
+from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -67,7 +68,7 @@ class Stars(Handler):
     stars: int
 
     def __str__(self) -> str:
-        return f"{self.stars} stars in {self.ratings} ratings"
+        return f"{self.stars} stars in {count(self.ratings, 'rating')}"
 
     def begin(self) -> None:
         """Start from nothing."""
