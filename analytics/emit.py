@@ -13,9 +13,12 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
 
 MAY_NOT_WRITE_TO = """
-    SELECT string_agg(name, ', ')
-    FROM unnest('{reconciliations,resets,recomputations}'::text[]) name
-    WHERE NOT has_table_privilege(name, 'INSERT')
+    SELECT string_agg(name, ', ') FROM (
+        SELECT name FROM unnest('{reconciliations,resets,recomputations}'::text[]) name
+        WHERE NOT has_table_privilege(name, 'INSERT')
+        UNION ALL
+        SELECT 'checkpoints' WHERE NOT has_column_privilege('checkpoints', 'recount', 'UPDATE')
+    ) refused
 """
 RECORD = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
@@ -32,6 +35,7 @@ ASK_FOR_MINUTES = """
     INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id)
     SELECT %s, minute, lowest FROM unnest(%s::timestamptz[], %s::bigint[]) wrong (minute, lowest)
 """
+LOCK = "SELECT FROM receipts_state FOR UPDATE"
 # Of consumers of ratings. Each recounts by itself.
 ASK_FOR_RECOUNTS = """
     UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
@@ -56,7 +60,7 @@ def require_rights(connection: psycopg.Connection) -> None:
 def emit(connection: psycopg.Connection, result: Result) -> None:
     """Write the row, and the requests, in the caller's transaction; note them in `result`.
 
-    The sweep is asked later, by `set_back`.
+    The sweep, and the consumers of ratings, are asked later, by `set_back`.
     """
     values = [result.last_ride_id, result.total.distance, result.total.rides, result.seconds]
     [result.reconciliation] = one_row(connection.execute(RECORD, [*values, _compared(result)]))
@@ -69,16 +73,26 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
         which = [wrong.minute for wrong in minutes]
         lowest = [wrong.lowest_ride_id for wrong in minutes]
         connection.execute(ASK_FOR_MINUTES, [result.reconciliation, which, lowest])
-    ratings = [each.name for each in result.ratings.wrong] if result.ratings else []
-    if ratings:
-        connection.execute(ASK_FOR_RECOUNTS, [ratings])
-    result.requested = bool(minutes or _missing(result) or ratings)
+    result.requested = bool(minutes or _missing(result) or _ratings(result))
 
 
 def set_back(connection: psycopg.Connection, result: Result) -> None:
-    """Have the sweep look at what is missing. Comes last, since this row keeps workers waiting."""
+    """Have the sweep look at what is missing, and consumers of ratings recount.
+
+    Comes last, since these rows keep workers and consumers waiting. The receipts' row comes first,
+    and is locked even if nothing is missing: a repair of the log (`streamer.repair`) waits for it
+    before it asks for recounts, so these come after the resets that this run has asked for.
+    """
+    connection.execute(LOCK)
     if missing := _missing(result):
         connection.execute(SET_BACK, [missing[0]])
+    if ratings := _ratings(result):
+        connection.execute(ASK_FOR_RECOUNTS, [ratings])
+
+
+def _ratings(result: Result) -> list[str]:
+    """The consumers of ratings that are wrong."""
+    return [each.name for each in result.ratings.wrong] if result.ratings else []
 
 
 def _missing(result: Result) -> tuple[int, ...]:

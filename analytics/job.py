@@ -194,13 +194,15 @@ class Job:
         after = rides.base.last_ride_id
         with self.connection.transaction():
             emit(self.connection, result)  # fails without the connection, which holds the lock
-            # A later repair asks for resets of its own, which supersede these.
             ownership.require_no_repair(self.connection, frozen.history)
             files = self.warehouse.place(rides.new, rebuilding=not after)
             reached(Step.AFTER_PLACING)
             owner = frozen.history.owner(ledger.last_ride_id)
             self.warehouse.publish(files, after, ledger, owner)
             set_back(self.connection, result)
+            # Again: a repair that has begun since made these resets wrong. One that begins later
+            # asks for recounts after this has committed (`set_back`), and a recount comes last.
+            ownership.require_no_repair(self.connection, frozen.history)
             reached(Step.BEFORE_COMMIT)
         reached(Step.AFTER_COMMIT)
 

@@ -146,6 +146,7 @@ class CountedRatings(NamedTuple):
     position: int
     ratings: int
     stars: int
+    stray: bool  # it stands past every record that was sent
     exact_ratings: int
     exact_stars: int
 
@@ -158,7 +159,7 @@ class RatingsVerdict:
 
     @property
     def wrong(self) -> list[CountedRatings]:
-        return [each for each in self.consumers if each[2:4] != each[4:6]]
+        return [each for each in self.consumers if each.stray or each[2:4] != each[5:7]]
 
     @property
     def agrees(self) -> bool:

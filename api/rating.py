@@ -13,7 +13,7 @@ from werkzeug.exceptions import Conflict, NotFound
 from api import writing
 from api.pool import Pool
 from api.prepared import Prepared
-from api.writing import TryLater
+from api.writing import CONFLICTS, TryLater
 from rocket_rides.database import refusal
 
 # One statement, as for a ride (`api.booking`). Without such a ride it inserts nothing.
@@ -66,7 +66,15 @@ def _rate_once(connection: psycopg.Connection, ride_id: int, stars: int) -> Rati
             raise
     except psycopg.errors.LockNotAvailable as refused:  # another request rates it, and may succeed
         raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
-    for [found] in FIND_RATING(connection, str(ride_id)):
+    try:
+        rated = FIND_RATING(connection, str(ride_id))
+    except CONFLICTS:
+        raise
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        raise TryLater(refusal(error), "rating", maybe_taken=True) from None  # it is rated
+    for [found] in rated:
         if int(found) != stars:
             raise Conflict(f"ride {ride_id} was already rated with {found.decode()} stars")
         return Rating(ride_id, stars, replayed=True)

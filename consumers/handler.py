@@ -17,9 +17,11 @@ logger = logging.getLogger("consumer")
 RECOUNT_IS_DUE = """
     SELECT EXISTS (SELECT FROM checkpoints WHERE kind = %s AND name = %s AND recount)
 """
+# A checkpoint past `last_sent` was set by hand: what is still to come would be skipped.
 TAKE_RECOUNT = """
-    UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1
-    WHERE kind = %s AND name = %s AND recount RETURNING position
+    UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1,
+        position = least(position, last_sent_id)
+    FROM streamer_state WHERE kind = %s AND name = %s AND recount RETURNING position
 """
 
 

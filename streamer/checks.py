@@ -106,6 +106,6 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
 def unhandled_warnings(connection: psycopg.Connection, types: Iterable[str]) -> list[str]:
     """A warning about each of these types that no consumer with a checkpoint handles."""
     return [
-        f"no consumer handles records of the type {type_}: every reader passes them"
+        f"no consumer with a checkpoint handles records of the type {type_}: they all pass it"
         for (type_,) in connection.execute(UNHANDLED, [list(types)])
     ]

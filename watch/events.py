@@ -117,9 +117,9 @@ def _between(before: Database, now: Database) -> Iterator[Told]:
 def _counted(reader: Reader, before: Counts, now: Counts) -> Iterator[Told]:
     name = named(reader)
     if gaps := rise(before.gaps_healed, now.gaps_healed):
-        rides = rise(before.records_healed, now.records_healed)
+        records = rise(before.records_healed, now.records_healed)
         distance = max(now.distance_healed - before.distance_healed, Decimal(0))
-        healed = f"{count(rides, 'ride')}, {metres(distance)} m"
+        healed = count(records, "record") + (f", {metres(distance)} m" if distance else "")
         times = "a gap" if gaps == 1 else f"{number(gaps)} gaps"
         yield "healed", f"{name} healed {times}: {healed}"
     if strange := rise(before.entries_not_ours, now.entries_not_ours):

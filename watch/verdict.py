@@ -125,13 +125,13 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
         yield Problem("no rollup leads, so no minute is computed: start one", "dead")
     if RECEIPTS in gone:
         yield Problem("nobody delivers receipts: start python -m consumers.receipts", "dead")
-    totals = [reader for reader in database.readers if reader.kind == "total"]
     missing = [
         Problem(f"{called(reader)} is not at work in any process: {_what_to_do(reader)}", "dead")
-        for reader in totals
-        if called(reader) in gone
+        for reader in database.readers
+        if called(reader) in gone and reader.kind != "rollup"
     ]
-    yield from _few(missing, "more totals are not at work in any process")
+    yield from _few(missing, "more consumers are not at work in any process")
+    totals = [reader for reader in database.readers if reader.kind == "total"]
     lost = [
         Problem(f"{called(reader)} has lost its total; its log says what to do", "dead")
         for reader in totals
@@ -163,7 +163,7 @@ def _late(database: Database) -> Iterator[Problem]:
         yield Problem(f"{pending} to deliver, the oldest for {age(oldest)}", "lags")
     late = [
         Problem(
-            f"{called(reader)} is {count(reader.records_behind, 'ride', MOST)} and"
+            f"{called(reader)} is {count(reader.records_behind, 'record', MOST)} and"
             f" {age(reader.seconds_behind)} behind",
             "lags",
         )

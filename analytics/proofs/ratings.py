@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # An application that has lifted this job may have no ratings.
 ARE_THERE = "SELECT to_regclass('rating_sums') IS NOT NULL"
 STAND = """
-    SELECT name, position, ratings, stars FROM rating_sums JOIN checkpoints USING (kind, name)
-    ORDER BY name
+    SELECT name, position, ratings, stars, position > last_sent_id
+    FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN streamer_state ORDER BY name
 """
 STARS = "SELECT stars FROM {table} WHERE id > {after} AND id <= {upto}"
 
@@ -40,7 +40,7 @@ def prove(
     if not one_row(connection.execute(ARE_THERE))[0]:
         return RatingsVerdict()
     stand = connection.execute(STAND).fetchall()
-    ends = sorted({0, *(position for _, position, _, _ in stand)})
+    ends = sorted({0, *(position for _, position, *_ in stand)})
     found = [(0, 0)]
     if stretches := list(pairwise(ends)):
         url = extract.for_executors(url, sys.modules[__name__])

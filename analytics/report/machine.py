@@ -20,8 +20,8 @@
                     how many have no outcome, or have one and don't exist, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a ride, with another distance than their ride's
-    ratings         {consumers, agrees}, or null: [{name, position, ratings, stars, exact_ratings,
-                    exact_stars}], the last two are Spark's
+    ratings         {consumers, agrees}, or null: [{name, position, ratings, stars, stray,
+                    exact_ratings, exact_stars}], the last two are Spark's
     requested       true when wrong minutes, missing receipts or recounts were asked for
     verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change

@@ -86,8 +86,9 @@ class Total(Handler):
 
     def repair(self) -> Reset:
         """Do what they ask for."""
-        super().repair()
-        return apply_newest(self.connection, self.name)
+        reset = apply_newest(self.connection, self.name)
+        super().repair()  # last: a reset that was asked for earlier may lack what was repaired
+        return reset
 
     def recount(self, upto: int) -> None:
         """Add up all rides up to the checkpoint anew."""

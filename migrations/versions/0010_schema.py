@@ -11,7 +11,10 @@ down_revision = None
 
 # The log's tables, then the application's: the kinds of records, in the order of their numbers.
 SCHEMA = Path(__file__).with_suffix(".sql")
-KINDS = sorted((Path(migrations.__file__).parent / "kinds").glob("*.sql"))
+KINDS = sorted(
+    (Path(migrations.__file__).parent / "kinds").glob("*.sql"),
+    key=lambda file: int(file.name.split("_")[0]),
+)
 
 
 def upgrade() -> None:

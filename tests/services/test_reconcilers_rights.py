@@ -11,8 +11,17 @@ import pytest
 from analytics.emit import emit, past_runs, set_back
 from analytics.freeze import freeze
 from analytics.ownership import require_no_repair
-from analytics.proofs import outbox, receipts, rollup
-from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Tally, WrongMinute, WrongRides
+from analytics.proofs import outbox, ratings, receipts, rollup
+from analytics.result import (
+    CountedRatings,
+    RatingsVerdict,
+    ReceiptsVerdict,
+    Result,
+    RollupVerdict,
+    Tally,
+    WrongMinute,
+    WrongRides,
+)
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 
@@ -39,12 +48,14 @@ def run(world: World) -> None:
     rollup.days_rolled_up(connection)
     receipts.prove(connection, receipts.proved(connection), random.Random(1))
     outbox.prove(connection)
+    connection.execute(ratings.STAND)
     require_no_repair(connection, frozen.history)
     wrong = WrongMinute(MINUTE, Tally(), Tally(), 1)
     result = Result(
         datetime.now(UTC),
         rollup=RollupVerdict(1, 1, [wrong]),
         receipts=ReceiptsVerdict(1, 1, WrongRides(1, (1,))),
+        ratings=RatingsVerdict([CountedRatings("ratings0", 1, 1, 5, False, 0, 0)]),
     )
     with connection.transaction():
         emit(connection, result)

@@ -9,7 +9,14 @@ from rocket_rides.errors import Unavailable
 from streamer import checks
 from streamer.repair import repair
 from tests.support.disasters import stranded
+from tests.support.resets import ASK
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
+
+WITHOUT_IT = """
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
+    SELECT %s, sum(distance), count(*), 1, '{}' FROM rides
+    WHERE id NOT IN (SELECT id FROM staged_log_records) RETURNING id
+"""
 
 CHANGES = {
     "ALTER SEQUENCE log_position CACHE 10": "CACHE 10",
@@ -91,6 +98,18 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     for name in ("past", "behind"):
         assert exact(world, world.consumer(name))
     assert world.truth[1] == 150
+
+
+def test_a_reset_that_was_asked_for_before_a_repair_does_not_undo_it(world: World) -> None:
+    """It was added up without the stranded ride."""
+    consumer = world.consumer()
+    stranded(world)
+    catch_up(consumer)
+    last_sent = world.value("SELECT last_sent_id FROM streamer_state")
+    reconciliation = world.value(WITHOUT_IT, last_sent)
+    world.connection.execute(ASK, [reconciliation, "consumer0"])
+    repair(world.connect())
+    assert exact(world, consumer)
 
 
 def test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides(world: World) -> None:

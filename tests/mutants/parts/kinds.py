@@ -57,8 +57,8 @@ MUTANTS = [
     ),
     Mutant(
         "Spark's sum is not compared",
-        "if each[2:4] != each[4:6]",
-        "if each[2:3] != each[4:5]",
+        "or each[2:4] != each[5:7]",
+        "or each[2:3] != each[5:6]",
         file="analytics/result.py",
         tests="analytics/test_ratings_proved.py",
     ),
