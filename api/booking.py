@@ -13,8 +13,8 @@ from api.writing import CONFLICTS, TryLater
 from rocket_rides.database import refusal
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
-# the id in the transaction that stages the record: the streamer's barrier relies on that. The record
-# gets the same id. ring_doorbell() wakes the streamer, if it sleeps, when this commits.
+# the id in the transaction that stages the record: the streamer's barrier relies on that. The
+# record gets the same id. ring_doorbell() wakes the streamer, if it sleeps, when this commits.
 INSERT_RIDE = """
     WITH ride AS (
         INSERT INTO rides (distance) VALUES ($1) RETURNING id, distance
