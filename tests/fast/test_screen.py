@@ -106,8 +106,8 @@ def test_where_an_embedded_server_is_stopped_no_fleet_runs(tmp_path: Path) -> No
 
 def test_spaces_are_such_as_a_person_types_and_a_program_looks_for() -> None:
     late = facts(readers=(replace(A_TOTAL, records_behind=1, seconds_behind=40.0),))
-    assert "1 ride and 40 s behind" in text(late)
-    assert "1 ride and 40 s behind" in in_json(late, 1)
+    assert "1 record and 40 s behind" in text(late)
+    assert "1 record and 40 s behind" in in_json(late, 1)
     assert "\N{NO-BREAK SPACE}" not in text(late)
 
 

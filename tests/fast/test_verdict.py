@@ -72,9 +72,9 @@ BILLING = replace(A_TOTAL, kind="outside", name="billing", processes=None)
     [
         (
             replace(A_TOTAL, records_behind=40, seconds_behind=LATER),
-            "the total consumer0 is 40 rides",
+            "the total consumer0 is 40 records",
         ),
-        (replace(ROLLUP, records_behind=1, seconds_behind=LATER), "the rollup is 1 ride and 11"),
+        (replace(ROLLUP, records_behind=1, seconds_behind=LATER), "the rollup is 1 record and 11"),
     ],
 )
 def test_a_reader_lags_when_its_oldest_ride_has_waited_too_long(reader: Reader, what: str) -> None:

@@ -53,7 +53,7 @@ HEALED = counts(gaps_healed=1, records_healed=11, distance_healed=Decimal("6344.
     [
         (
             {"readers": (total(counts=HEALED), *OTHERS)},
-            "consumer0 healed a gap: 11 rides, 6,344.236 m",
+            "consumer0 healed a gap: 11 records, 6,344.236 m",
         ),
         # Another database's, a lost history's, or sent by a leader that had been replaced.
         (
@@ -86,7 +86,7 @@ def test_what_healed_while_nobody_looked_is_told() -> None:
     away = replace(facts(1), database=None, postgres=AWAY)
     assert told(of(total(counts=before)), away, of(total(counts=after))) == [
         "Postgres is back",
-        "consumer0 healed 2 gaps: 1 ride, 0.002 m",
+        "consumer0 healed 2 gaps: 1 record, 0.002 m",
     ]
 
 
@@ -97,7 +97,7 @@ def test_a_counter_that_was_restored_to_an_earlier_one_tells_nothing() -> None:
     # One may rise although another one fell.
     mixed = counts(gaps_healed=6, records_healed=1, distance_healed=Decimal(1))
     assert told(of(total(counts=many)), of(total(counts=mixed))) == [
-        "consumer0 healed a gap: 0 rides, 0.000 m"
+        "consumer0 healed a gap: 0 records"
     ]
 
 

@@ -184,7 +184,7 @@ def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look
     [
         (0.4, "", "Every reader keeps up"),
         (3.4, "noted", "The total consumer1 is 3.4\xa0s behind"),
-        (12, "bad", "The total consumer1 is 7 rides and 12\xa0s behind"),
+        (12, "bad", "The total consumer1 is 7 records and 12\xa0s behind"),
     ],
 )
 def test_a_reader_that_falls_behind_is_pointed_out_before_it_is_a_problem(

@@ -133,5 +133,5 @@ def test_a_type_that_no_consumer_handles_is_said_once(
     alarms, log = Alarms(), world.log()
     for _ in range(2):
         alarms.look(world.connection, log, 0, {"ride.create", "tip.create"})
-    [said] = [line for line in caplog.messages if "no consumer handles" in line]
+    [said] = [line for line in caplog.messages if "no consumer with a checkpoint" in line]
     assert "tip.create" in said
