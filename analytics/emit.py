@@ -62,7 +62,7 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
 
     The sweep, and the consumers of ratings, are asked later, by `set_back`.
     """
-    values = [result.last_ride_id, result.total.distance, result.total.rides, result.seconds]
+    values = [result.position, result.total.distance, result.total.rides, result.seconds]
     [result.reconciliation] = one_row(connection.execute(RECORD, [*values, _compared(result)]))
     wrong = [consumer.name for consumer in result.consumers if consumer.wrong]
     if wrong:

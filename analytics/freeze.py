@@ -27,14 +27,14 @@ class FrozenConsumer(NamedTuple):
     """A consumer's checkpoint and total, in metres."""
 
     name: str
-    last_ride_id: int
+    position: int
     total_distance: Decimal
 
 
 class Frozen(NamedTuple):
     """How far the rides are settled, the consumers as they stood, and this database's history."""
 
-    last_ride_id: int
+    position: int
     consumers: list[FrozenConsumer]
     history: History
 

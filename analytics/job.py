@@ -72,7 +72,7 @@ class Job:
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
         frozen = freeze(self.connection)
-        result.last_ride_id = frozen.last_ride_id
+        result.position = frozen.position
         reached(Step.AFTER_FREEZE)
         known = self._known(frozen.history, full, result)
         base = Ledger() if full else known
@@ -84,11 +84,12 @@ class Job:
             else:
                 result.mismatches = verify.against_postgres(self.connection, sample, [*new, *old])
                 result.verified = len(sample)
-            ledger = base.extended(frozen.last_ride_id, new)
+            ledger = base.extended(frozen.position, new)
             result.total = ledger.total
+            result.last_ride_id = ledger.blocks[-1].last if ledger.blocks else 0
             result.new = total(cell.tally for cell in new)
             result.consumers = [
-                _compare(standing, frozen.last_ride_id, base, [*new, *old])
+                _compare(standing, frozen.position, base, [*new, *old])
                 for standing in frozen.consumers
             ]
             self._prove_others(rides, full, result)
@@ -131,14 +132,14 @@ class Job:
         Returns the cells of the new rides, the blocks of the sample, and their cells.
         """
         # Where a total is wanted, and where the warehouse ends: to tell new rides from old ones.
-        stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
-        marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
+        stand = {min(c.position, frozen.position) for c in frozen.consumers}
+        marks = sorted(stand | {frozen.position, known.position})
         sample = [] if full else verify.chosen(known, marks, self.chance)
         # In a thread meanwhile: extracting keeps Postgres busy, but hardly Java. By `map`, because
         # after an error a Future in this frame would keep the warehouse alive, and so its lock.
         with ThreadPoolExecutor() as pool:
             again = pool.map(rides.add_up_again, [sample], [marks])
-            new = rides.extract(self.url, frozen.last_ride_id, marks)
+            new = rides.extract(self.url, frozen.position, marks)
             [old] = again
         return new, sample, old
 
@@ -152,7 +153,7 @@ class Job:
             note = f"The warehouse can't be read ({cause(error)}): {_rebuilt(result)}."
             result.notes.append(note)
             return
-        result.mismatches = verify.against_all(old, new, known.last_ride_id)
+        result.mismatches = verify.against_all(old, new, known.position)
         result.verified = len(known.blocks)
 
     def _prove_others(self, rides: Rides, full: bool, result: Result) -> None:
@@ -173,10 +174,10 @@ class Job:
         if full:
             days = rollup.days_rolled_up(self.connection)
         else:
-            upto = min(complete, rides.base.last_ride_id)
+            upto = min(complete, rides.base.position)
             days = rollup.unproved_days(self.connection, rollup.proved_upto(self.connection), upto)
         days |= {file.day for file in rides.new}
-        found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id, complete)
+        found = rollup.prove(self.connection, minutes_of, days, result.position, complete)
         result.rollup, wrong_rides = found
         result.mismatches += wrong_rides
 
@@ -191,13 +192,13 @@ class Job:
         """
         reached(Step.BEFORE_PUBLISH)
         result.seconds = time.monotonic() - started
-        after = rides.base.last_ride_id
+        after = rides.base.position
         with self.connection.transaction():
             emit(self.connection, result)  # fails without the connection, which holds the lock
             ownership.require_no_repair(self.connection, frozen.history)
             files = self.warehouse.place(rides.new, rebuilding=not after)
             reached(Step.AFTER_PLACING)
-            owner = frozen.history.owner(ledger.last_ride_id)
+            owner = frozen.history.owner(ledger.position)
             self.warehouse.publish(files, after, ledger, owner)
             set_back(self.connection, result)
             # Again: a repair that has begun since made these resets wrong. One that begins later
@@ -221,9 +222,9 @@ def _compare(
     `emit` asks for a reset where they differ. A consumer that stands past every frozen ride is
     stray.
     """
-    name, last_ride_id, claimed = standing
-    exact = base.upto(min(last_ride_id, frozen_id), summed).distance
-    return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > frozen_id)
+    name, position, claimed = standing
+    exact = base.upto(min(position, frozen_id), summed).distance
+    return Compared(name, position, claimed, exact, stray=position > frozen_id)
 
 
 def _rebuilt(result: Result) -> str:

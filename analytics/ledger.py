@@ -42,10 +42,10 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All rides up to `last_ride_id`. Raises ValueError if its parts don't add up to that."""
+    """All rides up to `position`. Raises ValueError if its parts don't add up to that."""
 
     run: int = 0  # the newest one whose rides are in it
-    last_ride_id: int = 0
+    position: int = 0
     total: Tally = Tally()
     blocks: list[Block] = []
     owners: list[Owner] = []  # of its runs, the newest last; runs in a row may share one
@@ -56,7 +56,7 @@ class Ledger(msgspec.Struct, frozen=True):
             if block.after != upto:
                 raise ValueError(f"it ends at ride {upto} and continues after ride {block.after}")
             upto = block.upto
-        if upto != self.last_ride_id or total(block.tally for block in self.blocks) != self.total:
+        if upto != self.position or total(block.tally for block in self.blocks) != self.total:
             raise ValueError("it does not add up")
 
     def block_of(self, ride_id: int) -> Block:
@@ -68,8 +68,8 @@ class Ledger(msgspec.Struct, frozen=True):
 
     def upto(self, ride_id: int, cells: Sequence[Cell]) -> Tally:
         """All rides up to `ride_id`: whole blocks, then the rest from `cells`, with a cut there."""
-        if ride_id > self.last_ride_id:
-            return self.total.plus(between(cells, self.last_ride_id, ride_id))
+        if ride_id > self.position:
+            return self.total.plus(between(cells, self.position, ride_id))
         if ride_id == 0:
             return Tally()
         index = self._index(ride_id)
@@ -82,7 +82,7 @@ class Ledger(msgspec.Struct, frozen=True):
         return self.blocks[-1:] + chance.sample(older, min(size - 1, len(older)))
 
     def extended(self, upto: int, cells: Sequence[Cell]) -> "Ledger":
-        """The ledger with these cells too: all the rides past `last_ride_id`, up to `upto`."""
+        """The ledger with these cells too: all the rides past `position`, up to `upto`."""
         if not cells:
             return self
         blocks, newest = self.blocks[:-1], self.blocks[-1:]

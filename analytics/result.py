@@ -29,7 +29,7 @@ class Compared(NamedTuple):
     """A consumer's frozen total, and the exact total up to the same ride."""
 
     name: str
-    last_ride_id: int
+    position: int
     total_distance: Decimal
     exact_distance: Decimal  # of the rides up to its checkpoint
     stray: bool = False  # its checkpoint lies past every ride that was ever sent
@@ -185,7 +185,7 @@ class Result:
     """What one run computed, compared and repaired."""
 
     started_at: datetime
-    last_ride_id: int = 0  # everything up to here was frozen, and is settled
+    position: int = 0  # everything up to here was frozen, and is settled
     total: Tally = NOTHING  # of the rides up to there
     new: Tally = NOTHING  # of those, the ones that the warehouse lacked
     consumers: list[Compared] = field(default_factory=list)
@@ -201,6 +201,7 @@ class Result:
     reconciliation: int | None = None  # the id of this run's row
     resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
     requested: bool = False  # whether wrong minutes or missing receipts were asked for
+    last_ride_id: int = 0  # the last ride up to `position`; other records may follow it
     seconds: float = 0
 
     @property

@@ -38,7 +38,7 @@ class Rides:
 
         Raises Unavailable if Spark has not read as many as Postgres has.
         """
-        context, after = self.spark.sparkContext, self.base.last_ride_id
+        context, after = self.spark.sparkContext, self.base.position
         parallelism = context.defaultParallelism
         ranges = extract.cut_into_ranges(self.connection, after, upto, parallelism)
         if ranges:

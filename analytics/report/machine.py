@@ -4,9 +4,10 @@
     agrees          true when every total, the warehouse and all that is proved are right
     repairing       false with --check
     reconciliation  the id of the run's row in `reconciliations`, or null
-    last_ride_id    everything up to this ride was compared
+    position        everything up to this position of the log was compared
+    last_ride_id    the last ride up to there
     total, new      {rides, distance}: all rides, and those that were new to the warehouse
-    consumers       [{name, last_ride_id, total_distance, exact_distance, drift, stray, wrong,
+    consumers       [{name, position, total_distance, exact_distance, drift, stray, wrong,
                     reset}]: drift is total less exact; stray is true for a checkpoint past every
                     ride sent; reset is true when a reset was requested
     mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
@@ -55,6 +56,7 @@ def as_json(result: Result) -> bytes:
         "agrees": result.agrees,
         "repairing": result.repairing,
         "reconciliation": result.reconciliation,
+        "position": result.position,
         "last_ride_id": result.last_ride_id,
         "total": _named(result.total),
         "new": _named(result.new),

@@ -106,7 +106,7 @@ def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[WrongRides, s
 
 
 def _upto(result: Result, upto: int) -> str:
-    behind = f" of {result.last_ride_id}" if upto < result.last_ride_id else ""
+    behind = f" of {result.position}" if upto < result.position else ""
     return f"up to ride {upto}{behind}"
 
 

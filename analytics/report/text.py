@@ -32,7 +32,7 @@ def consumers(result: Result) -> Iterator[str]:
     rows += [
         (
             printable(consumer.name),
-            str(consumer.last_ride_id),
+            str(consumer.position),
             metres(consumer.total_distance),
             metres(consumer.exact_distance),
             signed(consumer.drift),
@@ -83,7 +83,7 @@ def summary(result: Result) -> Iterator[str]:
     if not result.total.rides:
         yield "No rides yet."
     else:
-        history = f"all of history, up to ride {result.last_ride_id}"
+        history = f"all of history, up to ride {result.position}"
         rows = [
             (history, *rides_and_metres(result.total)),
             ("new to the warehouse", *rides_and_metres(result.new)),

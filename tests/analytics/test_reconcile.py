@@ -42,7 +42,7 @@ def test_a_millimetre_is_found_and_repaired_while_rides_keep_arriving(books: Boo
         over.set()
         riding.join()
     assert again.agrees
-    assert again.last_ride_id > result.last_ride_id
+    assert again.position > result.position
     eventually(lambda: world.standing() == world.truth)
 
 
@@ -69,7 +69,7 @@ def test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset(
     right = {"caught up", "behind", "not started"}
     for check in (False, True):  # the second finds all of it in the warehouse
         result = books.run(check=check)
-        assert {c.name: (c.last_ride_id, c.drift) for c in result.consumers} == stand
+        assert {c.name: (c.position, c.drift) for c in result.consumers} == stand
         assert {c.name for c in result.consumers if not c.wrong} == right
         assert (result.total, result.mismatches) == (tally(8, Decimal("36.006")), [])
         assert {*result.resets} == (set() if check else {*stand} - right)
@@ -106,7 +106,7 @@ def test_a_consumer_that_has_moved_on_meanwhile_is_reset_where_it_stands(books: 
         ("Adding up minutes", ("idle", None)),
     ]
     at = books.world.standing()[0]
-    assert at > result.last_ride_id
+    assert at > result.position
     assert books.world.standing() == (at, exact(books.world, at) + MILLIMETRE)
     done = consumer.run_once()
     assert done.repair is not None

@@ -28,7 +28,7 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books
         books.add("30.003")
         result = books.run()
         assert books.in_warehouse() == books.in_postgres(), step
-        assert result.total.distance == exact(books.world, result.last_ride_id)
+        assert result.total.distance == exact(books.world, result.position)
         assert [c.drift for c in result.consumers] == [MILLIMETRE]
         assert not (books.warehouse.folder / ".staging").exists()
         emitted += 2 if step is Step.AFTER_COMMIT else 1

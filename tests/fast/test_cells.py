@@ -69,13 +69,13 @@ def test_whatever_the_nights_were_every_total_is_that_of_the_rides(
     """Some nights; then a total at any ride, from whole blocks and the cells of one more."""
     ledger = Ledger()
     for upto in nights:
-        new = [ride for ride in rides if ledger.last_ride_id < ride.id <= upto]
+        new = [ride for ride in rides if ledger.position < ride.id <= upto]
         ledger = ledger.extended(upto, cut(new))
-    counted = [ride for ride in rides if ride.id <= ledger.last_ride_id]
-    assert ledger == Ledger().extended(ledger.last_ride_id, cut(counted))
+    counted = [ride for ride in rides if ride.id <= ledger.position]
+    assert ledger == Ledger().extended(ledger.position, cut(counted))
     assert ledger == msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger)
-    assert ledger.total == one_by_one(rides, 0, ledger.last_ride_id)
-    ends = sorted({mark, ledger.last_ride_id, *(block.upto for block in ledger.blocks)})
+    assert ledger.total == one_by_one(rides, 0, ledger.position)
+    ends = sorted({mark, ledger.position, *(block.upto for block in ledger.blocks)})
     assert ledger.upto(mark, cut(rides, ends)) == one_by_one(rides, 0, mark)
     for block in ledger.blocks:
         within = [ride for ride in rides if block.after < ride.id <= block.upto]

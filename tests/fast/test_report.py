@@ -120,7 +120,7 @@ def test_a_program_reads_numbers_under_names_that_stay() -> None:
     read = json.loads(as_json(DRIFTED), parse_float=str)  # a number's own digits
     assert read["consumers"][1] == {
         "name": "consumer1",
-        "last_ride_id": 4011,
+        "position": 4011,
         "total_distance": "1234567.892",
         "exact_distance": "1234567.891",
         "drift": "0.001",

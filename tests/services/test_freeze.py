@@ -39,8 +39,8 @@ def test_what_moves_meanwhile_is_not_seen_in_part(world: World) -> None:
         connection.between = go_on
         frozen = freeze(connection)
     [standing] = frozen.consumers
-    assert frozen.last_ride_id == before.ride_id
-    assert (standing.last_ride_id, standing.total_distance) == before
+    assert frozen.position == before.ride_id
+    assert (standing.position, standing.total_distance) == before
 
 
 def test_an_emptied_state_is_one_line_and_no_bug(world: World) -> None:

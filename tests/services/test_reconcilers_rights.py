@@ -44,7 +44,7 @@ def run(world: World) -> None:
     frozen = freeze(connection)
     days = rollup.unproved_days(connection, rollup.proved_upto(connection), 9)
     days |= {MINUTE.date()}
-    rollup.prove(connection, lambda _days: {}, days, frozen.last_ride_id, 9)
+    rollup.prove(connection, lambda _days: {}, days, frozen.position, 9)
     rollup.days_rolled_up(connection)
     receipts.prove(connection, receipts.proved(connection), random.Random(1))
     outbox.prove(connection)

@@ -62,7 +62,7 @@ def look(world: World, change: Callable[[dict[datetime, Minute]], object] = len)
 
 
 def last_sent(world: World) -> int:
-    return freeze(world.connection).last_ride_id
+    return freeze(world.connection).position
 
 
 @pytest.fixture

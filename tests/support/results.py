@@ -24,7 +24,7 @@ def run(*consumers: Compared, **more: Any) -> Result:
     return Result(
         started_at=datetime(2026, 11, 21, 3, tzinfo=UTC),
         **{
-            "last_ride_id": 4011,
+            "position": 4011,
             "total": Tally(3000, TOTAL),
             "new": Tally(1000, Decimal("500000.000")),
             "consumers": list(consumers),

@@ -51,7 +51,7 @@ def night(
     warehouse.make_ready()
     written = [write(warehouse, day, ids) for day, ids in rides]
     cells = [cell for cell, _ in written]
-    ledger = base.extended(max((cell.last for cell in cells), default=base.last_ride_id), cells)
+    ledger = base.extended(max((cell.last for cell in cells), default=base.position), cells)
     publish(warehouse, [file for _, files in written for file in files], base, ledger)
     if tidied:
         tidy(warehouse, at)
@@ -59,8 +59,8 @@ def night(
 
 
 def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
-    placed = warehouse.place(files, rebuilding=not base.last_ride_id)
-    warehouse.publish(placed, base.last_ride_id, ledger, OWNER)
+    placed = warehouse.place(files, rebuilding=not base.position)
+    warehouse.publish(placed, base.position, ledger, OWNER)
 
 
 def nights(folder: Path, count: int, at: datetime | None = None) -> Ledger:

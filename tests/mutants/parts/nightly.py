@@ -47,7 +47,7 @@ MUTANTS = [
     ),
     job(
         "a checkpoint past every ride is compared with what is not settled",
-        "stray=last_ride_id > frozen_id)",
+        "stray=position > frozen_id)",
         "stray=False)",
         tests="analytics/test_reconcile.py::"
         "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
