@@ -127,11 +127,13 @@ class Crowd:
     async def _rate_ride(self, ask: Ask) -> None:
         """Rate the ride until that is answered. A restore may have made it another, or none."""
         ride, stars = ask.answers[-1].ride, 1 + int(ask.distance.scaleb(3)) % 5
-        good = {200, 201, 404, 409} if self._journal.restores else {200, 201}
         path, what = f"rides/{ride}/rating", f"the rating of ride {ride}"
-        answered = await self._until_answered(path, {"stars": str(stars)}, {}, what, good)
-        if answered and (given := json.loads(answered.content).get("rating")):
-            ask.rated.append(Rated(ride, given["stars"], answered.sent, time.monotonic()))
+        good = {200, 201, 404, 409}
+        if answered := await self._until_answered(path, {"stars": str(stars)}, {}, what, good):
+            if given := json.loads(answered.content).get("rating"):
+                ask.rated.append(Rated(ride, given["stars"], answered.sent, time.monotonic()))
+            elif not self._journal.restores:
+                self._journal.troubles.append(f"{what} was answered with {answered.content}")
 
     async def _until_answered(
         self,

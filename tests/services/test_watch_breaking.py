@@ -70,7 +70,7 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
         assert served.site.scene.breakage.going_on == "Healed: all is well."
     assert told == [
         "All totals are exact up to ride 9. Healed: all is well.",
-        "consumer0 healed a gap: 0 rides, 0.000 m",
+        "consumer0 healed a gap: 0 records",
         "“Stop Redis” was pressed",
     ]
 

@@ -44,7 +44,7 @@ def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
         assert time.monotonic() - taken < 2 * SEEN
         assert tick["flowed"]
         assert not tick["version"]
-        assert "rides" in tick["parts"]["post"]
+        assert "records" in tick["parts"]["post"]
         assert "reconciliations" not in tick["parts"]
 
 

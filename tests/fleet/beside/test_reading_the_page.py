@@ -49,7 +49,7 @@ def test_without_scripts_the_page_has_its_numbers_and_its_buttons_work(
     chromium.open(url, scripts=False)
     chromium.shows(f"ride {dead[0]:,}", "#dead li")
     text = chromium.script("return document.body.innerText")
-    for word in ("POST /rides", "Outbox", "Streamer", "Log", "consumer0", "consumer1", "Rollup"):
+    for word in ("POST", "Outbox", "Streamer", "Log", "consumer0", "consumer1", "Rollup"):
         assert word in text
     assert "has lost the server" not in text
     chromium.driver.find_element(By.ID, "break-stop-redis").click()
