@@ -31,8 +31,8 @@ def test_the_owner_of_the_schema_reconciles_and_whoever_may_only_read_checks(
     refused = reconcile(world, **onlooker)
     assert (refused.status, refused.wrong) == (
         2,
-        "not reconciled: this role may not write to reconciliations, resets, recomputations, checkpoints;"
-        " with --check the job only reads\n",
+        "not reconciled: this role may not write to reconciliations, resets, recomputations,"
+        " checkpoints; with --check the job only reads\n",
     )
     assert not (world.folder / "warehouse").exists()
     checked = reconcile(world, "--check", **onlooker)
