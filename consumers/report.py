@@ -85,7 +85,7 @@ class Report:
                 "%s skipped %s from another database, or from a past that this one has lost. %s"
                 " another database writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
-                in_entries(foreign),
+                count(foreign, "entry"),
                 IF_MORE_COME,
             )
         if without_term and self._foreign.unnamed(Counter({NO_TERM: without_term})):
@@ -93,7 +93,7 @@ class Report:
                 "%s skipped %s without a term, as the previous version wrote them. %s"
                 " another fleet writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
-                in_entries(without_term),
+                count(without_term, "entry"),
                 IF_MORE_COME,
             )
         if skipped := self._uncommitted.unnamed(uncommitted):
@@ -101,21 +101,6 @@ class Report:
                 "%s skipped %s that the streamer sent and never committed: harmless after a"
                 " change of lead, or a restore. %s an old primary still writes to this stream",
                 self._name,
-                in_entries(skipped),
+                count(skipped, "entry"),
                 IF_MORE_COME,
             )
-
-
-def rides(count: int) -> str:
-    """A number of rides, in words."""
-    return "1 ride" if count == 1 else f"{count} rides"
-
-
-def gaps(count: int) -> str:
-    """A number of gaps, in words."""
-    return "1 gap" if count == 1 else f"{count} gaps"
-
-
-def in_entries(count: int) -> str:
-    """A number of entries, in words."""
-    return "1 entry" if count == 1 else f"{count} entries"

@@ -17,10 +17,11 @@ import redis
 from consumers.belief import KnownTerms, NotOurs, is_ours
 from consumers.receipts.group import Group, is_gone
 from consumers.receipts.statements import INBOX, SET_ASIDE
-from consumers.report import Report, in_entries
+from consumers.report import Report
 from consumers.rides import TYPE, ride
 from rocket_rides.database import one_row
 from rocket_rides.log import Entry, Invalid, decode
+from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -72,7 +73,7 @@ class Inbox:
             if not found:  # else there may be more
                 self._look_at = time.monotonic() + self.claim_after / LOOKS
         if found:
-            logger.info("%s took over %s", self.group.member, in_entries(len(found)))
+            logger.info("%s took over %s", self.group.member, count(len(found), "entry"))
         return found
 
     def _new(self, wait: float) -> list[Entry]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from consumers.receipts.queue import Outcomes, Queue
 from consumers.receipts.statements import BURY, COMPLETE, MAKE_DUE, SWEEP
-from consumers.report import rides
 from rocket_rides.errors import Unavailable
+from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -42,7 +42,7 @@ class Upkeep:
             raise Unavailable(NO_STATE)
         [(last_sent, goes_on, lost, is_behind)] = found
         if lost:
-            what = f"{rides(len(lost))} that the log has not brought"
+            what = f"{count(len(lost), 'ride')} that the log has not brought"
             logger.warning("taking up %s, from ride %d to %d", what, lost[0], lost[-1])
         if is_behind:
             goes_on |= await queue.do(COMPLETE, page=PAGE) == [(True,)]

@@ -32,9 +32,9 @@ class Report:
             logger.info(
                 "%s marked %s that the log had lost, %s m%s",
                 NAME,
-                report.rides(healed),
+                count(healed, "ride"),
                 distance,
-                f", in {report.gaps(gaps)}" if gaps else "",  # a piece of a gap is not counted
+                f", in {count(gaps, 'gap')}" if gaps else "",  # a piece of a gap is not counted
             )
         rides, minutes = lead.marker.marked, lead.indexer.computed
         if lead is not self._before:
@@ -42,7 +42,7 @@ class Report:
         if minutes > self._minutes and time.monotonic() >= self._due:
             logger.info(
                 "%s rolled up, %s computed; complete up to ride %d",
-                report.rides(rides - self._rides),
+                count(rides - self._rides, "ride"),
                 count(minutes - self._minutes, "minute"),
                 lead.generation.complete_to,
             )

@@ -5,14 +5,8 @@ import pytest
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
 from tests.support.books import Books
+from tests.support.ratings import RATE
 from tests.support.world import drain
-
-RATE = """
-    WITH rating AS (INSERT INTO ratings (ride_id, stars) VALUES (%s, %s) RETURNING *)
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'rating', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)
-    FROM rating
-"""
 
 
 @pytest.mark.proves("ratings-proved")

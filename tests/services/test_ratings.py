@@ -11,16 +11,11 @@ from streamer.repair import repair
 from tests.support.api import Api, is_problem
 from tests.support.disasters import stranded
 from tests.support.entries import named
+from tests.support.ratings import RATE
 from tests.support.world import World, catch_up, drain, exact, transaction
 
 SUMS = "SELECT count(*), coalesce(sum(stars), 0) FROM ratings"
 KEPT = "SELECT ratings, stars FROM rating_sums"
-RATE = """
-    WITH rating AS (INSERT INTO ratings (ride_id, stars) VALUES (%s, %s) RETURNING *)
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'rating', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)
-    FROM rating
-"""
 
 
 def rate(world: World, **stars: int) -> None:
