@@ -148,13 +148,15 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # dev.txt comes first: it contains everything, and the others take its versions.
 lock:
 	@$(INSTALL) fleet
-	$(COMPILE) --upgrade pyproject.toml --group analytics --group fleet --group dev \
-		-o requirements/dev.txt
+	$(COMPILE) --upgrade pyproject.toml --group analytics --group fleet --group telemetry \
+		--group dev -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/services.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fleet -o requirements/fleet.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fast -o requirements/fast.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group analytics \
 		-o requirements/analytics.txt
+	$(COMPILE) -c requirements/dev.txt pyproject.toml --group telemetry \
+		-o requirements/telemetry.txt
 	$(COMPILE) --upgrade --group pyproject.toml:installer -o requirements/uv.txt
 
 clean:
