@@ -11,6 +11,7 @@ from api.pool import Pool
 from api.prepared import Prepared, Row
 from api.writing import CONFLICTS, TryLater
 from rocket_rides.database import refusal
+from rocket_rides.tracing import NO_TRACE, Trace
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
 # the id in the transaction that stages the record: the streamer's barrier relies on that. The
@@ -19,9 +20,9 @@ INSERT_RIDE = """
     WITH ride AS (
         INSERT INTO rides (distance) VALUES ($1) RETURNING id, distance
     ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data)
-        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
-        RETURNING ring_doorbell()
+        INSERT INTO staged_log_records (id, action, object, data, traceparent, tracestate)
+        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance), $2, $3
+        FROM ride RETURNING ring_doorbell()
     )
 """
 TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
@@ -30,7 +31,7 @@ TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is
 # round trip, and would predicate-lock a page of the index that others insert into.
 TAKE_UNDER_KEY = f"""
     {INSERT_RIDE}, used AS (
-        INSERT INTO idempotency_keys (key, distance, ride_id) SELECT $2, distance, id FROM ride
+        INSERT INTO idempotency_keys (key, distance, ride_id) SELECT $4, distance, id FROM ride
     )
     SELECT id, distance FROM ride
 """  # noqa: S608 (no value is put in)
@@ -61,22 +62,25 @@ class KeyReused(Exception):
     """The key was already used for a ride of another distance."""
 
 
-def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
+def take(pool: Pool, distance: Decimal, key: str | None, trace: Trace | None = None) -> Ride:
     """Take a ride of `distance` metres, or find the one that `key` has already taken.
 
-    A connection that is lost without a key is not retried: the ride could be taken twice. Raises
-    KeyReused or TryLater.
+    Its record carries the `trace`. A connection that is lost without a key is not retried: the ride
+    could be taken twice. Raises KeyReused or TryLater.
     """
-    once = partial(_take_once, distance=distance, key=key)
+    once = partial(_take_once, distance=distance, key=key, trace=trace)
     return writing.write(pool, once, "ride", is_repeatable=key is not None)
 
 
-def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride | None:
+def _take_once(
+    connection: psycopg.Connection, distance: Decimal, key: str | None, trace: Trace | None
+) -> Ride | None:
     """The ride; None if its key was used before, and has been deleted since."""
+    values = [str(distance), *(trace or NO_TRACE)]
     if key is None:
-        return _ride(*TAKE_RIDE(connection, str(distance)))
+        return _ride(*TAKE_RIDE(connection, *values))
     try:
-        return _ride(*TAKE_RIDE_UNDER_KEY(connection, str(distance), key))
+        return _ride(*TAKE_RIDE_UNDER_KEY(connection, *values, key))
     except psycopg.errors.UniqueViolation as refused:
         if refused.diag.constraint_name != KEY_CONSTRAINT:
             raise

@@ -1,4 +1,4 @@
-"""Parses and checks what a client sends: a ride's distance or its stars, and the idempotency key.
+"""Parses and checks what a client sends: distance or stars, idempotency key, and trace context.
 
 It reads WSGI's `environ`, not Flask's request (`api.lean` says why).
 """
@@ -21,7 +21,7 @@ from werkzeug.exceptions import (
 from werkzeug.http import parse_options_header
 
 from api.slow_clients import read_body
-from rocket_rides import distance
+from rocket_rides import distance, tracing
 
 BODY_LIMIT = 16 * 1024  # bytes
 KEY_LENGTH = 255  # characters, at most: the schema says so too
@@ -145,3 +145,8 @@ def idempotency_key(environ: WSGIEnvironment) -> str | None:
             " without a comma"
         )
     return key
+
+
+def trace(environ: WSGIEnvironment) -> tracing.Trace | None:
+    """The trace that the request belongs to. A malformed header is ignored, as the W3C has it."""
+    return tracing.parse(environ.get("HTTP_TRACEPARENT"), environ.get("HTTP_TRACESTATE"))

@@ -31,7 +31,7 @@ def heed_notices(connection: psycopg.Connection) -> None:
 class Prepared:
     """A statement with parameters $1, $2 and so on, prepared on each connection at its first use.
 
-    Its values, and the columns of its rows, are text; no column is null.
+    Its values, and the columns of its rows, are text; a value may be null, a column is not.
     """
 
     def __init__(self, name: str, statement: str) -> None:
@@ -39,13 +39,15 @@ class Prepared:
         self._statement = statement.encode()
         self._prepared_on: WeakSet[psycopg.Connection] = WeakSet()
 
-    def __call__(self, connection: psycopg.Connection, *values: str) -> list[Row]:
+    def __call__(self, connection: psycopg.Connection, *values: str | None) -> list[Row]:
         """Run it, in a transaction of its own. Raises psycopg.Error."""
         libpq = connection.pgconn
         if connection not in self._prepared_on:
             _checked(libpq.prepare(self._name, self._statement))
             self._prepared_on.add(connection)
-        result = _checked(libpq.exec_prepared(self._name, [value.encode() for value in values]))
+        # Its type leaves out that a value may be null.
+        texts = [None if value is None else value.encode() for value in values]
+        result = _checked(libpq.exec_prepared(self._name, texts))  # type: ignore[arg-type]
         if connection in _not_replicated:
             connection.close()
             raise psycopg.OperationalError("it is not known whether the standby has this commit")

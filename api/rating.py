@@ -15,6 +15,7 @@ from api.pool import Pool
 from api.prepared import Prepared
 from api.writing import CONFLICTS, TryLater
 from rocket_rides.database import refusal
+from rocket_rides.tracing import NO_TRACE, Trace
 
 # One statement, as for a ride (`api.booking`). Without such a ride it inserts nothing.
 RATE = """
@@ -22,10 +23,10 @@ RATE = """
         INSERT INTO ratings (ride_id, stars) SELECT id, $2 FROM rides WHERE id = $1
         RETURNING id, ride_id, stars
     ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data)
+        INSERT INTO staged_log_records (id, action, object, data, traceparent, tracestate)
         SELECT id, 'create', 'rating',
-               jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars) FROM rating
-        RETURNING ring_doorbell()
+               jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars), $3, $4
+        FROM rating RETURNING ring_doorbell()
     )
     SELECT stars FROM rating
 """
@@ -47,18 +48,21 @@ class Rating(NamedTuple):
     replayed: bool = False
 
 
-def rate(pool: Pool, ride_id: int, stars: int) -> Rating:
+def rate(pool: Pool, ride_id: int, stars: int, trace: Trace | None = None) -> Rating:
     """Give a ride these stars, or find that it has them.
 
-    Raises NotFound without such a ride, Conflict when it has others, or TryLater.
+    Its record carries the `trace`. Raises NotFound without such a ride, Conflict when it has
+    others, or TryLater.
     """
-    once = partial(_rate_once, ride_id=ride_id, stars=stars)
+    once = partial(_rate_once, ride_id=ride_id, stars=stars, trace=trace)
     return writing.write(pool, once, "rating", is_repeatable=True)
 
 
-def _rate_once(connection: psycopg.Connection, ride_id: int, stars: int) -> Rating | None:
+def _rate_once(
+    connection: psycopg.Connection, ride_id: int, stars: int, trace: Trace | None
+) -> Rating | None:
     try:
-        if RATE_RIDE(connection, str(ride_id), str(stars)):
+        if RATE_RIDE(connection, str(ride_id), str(stars), *(trace or NO_TRACE)):
             return Rating(ride_id, stars)
         raise NotFound(f"there is no ride {ride_id}")
     except psycopg.errors.UniqueViolation as refused:

@@ -46,7 +46,7 @@ def take_ride() -> Response:
     environ = request.environ
     distance = parameters.ride_distance(environ)
     key = parameters.idempotency_key(environ)
-    ride = booking.take(pool(), distance, key)
+    ride = booking.take(pool(), distance, key, parameters.trace(environ))
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:
@@ -67,10 +67,10 @@ def show_ride(ride_id: int) -> Answer:
 @routes.post("/rides/<int:ride_id>/rating")
 def rate_ride(ride_id: int) -> Response:
     """Rate a ride, once: 201, and 200 when it has these stars already."""
-    stars = parameters.stars(request.environ)
+    stars, trace = parameters.stars(request.environ), parameters.trace(request.environ)
     if ride_id > LARGEST_ID:
         raise NotFound(f"there is no ride {ride_id}")
-    given = rating.rate(pool(), ride_id, stars)
+    given = rating.rate(pool(), ride_id, stars, trace)
     content = {"rating": {"ride_id": given.ride_id, "stars": given.stars}}
     return ExactJson.answer(content, 200 if given.replayed else 201, {})
 

@@ -7,6 +7,7 @@ from typing import Any
 from consumers.belief import Bounds, NotOurs, SetAside, is_ours
 from consumers.gaps import Gap
 from rocket_rides.log import Entry, Invalid, Record, decode
+from rocket_rides.tracing import Trace
 
 # The types that a reader handles, each with what makes of a record what the handler takes.
 Types = Mapping[bytes, Callable[[Record], Any]]
@@ -19,6 +20,7 @@ class Digest:
     position: int
     last_redis_id: str
     records: list[Any] = field(default_factory=list)  # of the types that the reader handles
+    traces: list[Trace] = field(default_factory=list)  # of those records that have one
     passed: int = 0  # records of other types
     gaps: list[Gap] = field(default_factory=list)
     skipped: int = 0
@@ -60,6 +62,8 @@ def digest(
             else:
                 if parse := types.get(record.type):
                     result.records.append(parse(record))
+                    if record.trace:
+                        result.traces.append(record.trace)
                 else:
                     result.passed += 1
                 if record.prev > result.position:

@@ -154,7 +154,15 @@ class Reader(Generic[H]):
             reached(Step.BEFORE_COMMIT)
         self.at = to
         reached(Step.AFTER_COMMIT)
-        return Round(batch.records, healed, batch.skipped, batch.set_aside, batch.not_ours, rewound)
+        return Round(
+            batch.records,
+            batch.traces,
+            healed,
+            batch.skipped,
+            batch.set_aside,
+            batch.not_ours,
+            rewound,
+        )
 
     def _repair(self) -> Round:
         """Let the handler do what is asked of it, in a transaction of its own."""

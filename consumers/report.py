@@ -9,6 +9,7 @@ from consumers.gaps import Healed, HealedSum
 from consumers.reader import Reader
 from consumers.round import Round
 from rocket_rides.terms import NO_TERM
+from rocket_rides.tracing import fields
 from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
@@ -63,7 +64,8 @@ class Report:
             self.healed(healed, reader.handler.RECORD)
         if counted := len(done.records) + HealedSum.of(done.healed).records:
             what = count(counted, reader.handler.RECORD)
-            logger.info("%s up to %d, %s", what, reader.at.position, reader.handler)
+            extra = fields(done.traces)
+            logger.info("%s up to %d, %s", what, reader.at.position, reader.handler, extra=extra)
 
     def healed(self, healed: Healed, record: str) -> None:
         """Report a gap."""

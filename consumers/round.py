@@ -6,6 +6,7 @@ from typing import Any
 
 from consumers.belief import NotOurs, SetAside
 from consumers.gaps import Healed
+from rocket_rides.tracing import Trace
 
 
 class Step(Enum):
@@ -21,6 +22,7 @@ class Round:
     """What one round did. By default: nothing."""
 
     records: list[Any] = field(default_factory=list)  # in the order of their positions
+    traces: list[Trace] = field(default_factory=list)  # of these, where they have one
     healed: list[Healed] = field(default_factory=list)  # as well
     skipped: int = 0  # re-sends
     set_aside: list[SetAside] = field(default_factory=list)

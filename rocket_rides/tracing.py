@@ -7,7 +7,8 @@ them. A record that was healed, swept or staged again has none.
 
 import re
 import secrets
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 # A later version may add fields after these four; version ff is none.
 _TRACEPARENT = re.compile(
@@ -18,6 +19,7 @@ _VALUE = r"[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
 _MEMBER = rf"[ \t]*(?:[a-z0-9][a-z0-9_\-*/@]{{0,255}}={_VALUE}[ \t]*)?"
 _TRACESTATE = re.compile(rf"{_MEMBER}(?:,{_MEMBER}){{0,31}}")
 LONGEST_STATE = 512  # bytes
+MOST_NAMED = 20  # traces in one log line
 
 
 class Trace(NamedTuple):
@@ -41,6 +43,9 @@ class Trace(NamedTuple):
         return {"traceparent": self.parent, **state}
 
 
+NO_TRACE = (None, None)  # in the place of its two texts
+
+
 def parse(parent: str | None, state: str | None = None) -> Trace | None:
     """The context that two headers give. None if `parent` is none, as the standard says.
 
@@ -55,3 +60,11 @@ def parse(parent: str | None, state: str | None = None) -> Trace | None:
         state = None
     # Of a later version we know these fields only, and so speak our own.
     return Trace(f"00-{found['trace']}-{found['span']}-{found['flags']}", state)
+
+
+def fields(traces: Iterable[Trace]) -> dict[str, Any]:
+    """What a log line about records of these traces has beside its message, as `extra`."""
+    ids = list(dict.fromkeys(trace.id for trace in traces))
+    if len(ids) == 1:
+        return {"trace_id": ids[0]}
+    return {"trace_ids": ids[:MOST_NAMED]} if ids else {}

@@ -6,6 +6,7 @@ term, its fencing token, at `last_sent`, and sends every batch under it (`rocket
 """
 
 from enum import Enum
+from typing import cast
 
 import psycopg
 
@@ -18,8 +19,8 @@ from streamer.barrier import Barrier
 
 # Starts in the index at last_sent, so it never visits the rows that were deleted before.
 NEXT_BATCH = """
-    SELECT id, object || '.' || action AS type, data::text FROM staged_log_records
-    WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
+    SELECT id, object || '.' || action AS type, data::text, traceparent, tracestate
+    FROM staged_log_records WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """
 # In binary: parsing a thousand ids as text would take a third of the statement's time.
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%b)"
@@ -75,15 +76,16 @@ class Streamer:
         if self._drained == self._settled:
             return 0
         with self._connection.transaction():
-            batch = self._connection.execute(
+            rows = self._connection.execute(
                 NEXT_BATCH, [self.last_sent, self._settled, self._batch_size]
-            ).fetchall()
+            )
+            batch = cast(list[Staged], rows.fetchall())
             if batch:
                 self._move(batch, double_send)
         reached(Step.AFTER_COMMIT)
         if batch:
             self.last_sent = batch[-1][0]
-            self.types.update(type_ for _, type_, _ in batch)
+            self.types.update(type_ for _, type_, *_ in batch)
         if len(batch) < self._batch_size:
             self._drained = self._settled
         return len(batch)
@@ -110,7 +112,7 @@ class Streamer:
     def _take_out(self, batch: list[Staged]) -> bool:
         """Delete the batch from the outbox and move on; returns whether both were ours to do."""
         reached(Step.AFTER_SEND)
-        sent = [position for position, _, _ in batch]
+        sent = [position for position, *_ in batch]
         deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
         values = [sent[-1], deleted, self.last_sent, self.term.name]
         moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount

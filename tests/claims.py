@@ -122,5 +122,10 @@ CLAIMS = {
     "counted": Claim(
         "A gap is counted once, in however many pieces it is healed.", "consumers/reader.py", 17
     ),
+    "trace": Claim(
+        "A ride's receipt belongs to the trace in which the ride was asked for.",
+        "rocket_rides/tracing.py",
+        0,
+    ),
     "described": Claim("Every answer matches `/openapi.json`.", "api/views.py", 0),
 }

@@ -78,6 +78,8 @@ class Courier:
             "webhook-timestamp": f"{now.timestamp():.0f}",
             "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
         }
+        if receipt.trace:
+            headers |= receipt.trace.child().headers()
         try:
             async with asyncio.timeout(seconds):
                 response = await self._post(body, headers, sending)

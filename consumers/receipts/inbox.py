@@ -21,6 +21,7 @@ from consumers.report import Report
 from consumers.rides import TYPE, ride
 from rocket_rides.database import one_row
 from rocket_rides.log import Entry, Invalid, decode
+from rocket_rides.tracing import Trace
 from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
@@ -85,20 +86,27 @@ class Inbox:
 
     def _take_in(self, entries: list[Entry]) -> None:
         bounds = self._terms.learn(self._terms.ask(self.connection).fetchone())
-        rides, passed, not_ours = [], 0, NotOurs()
+        rides: dict[int, Trace | None] = {}
+        passed, not_ours = 0, NotOurs()
         for entry in entries:
             try:
                 record = decode(entry.fields)
                 if not is_ours(record, bounds):
                     not_ours.add(record, bounds)
                 elif record.type == RIDE:
-                    rides.append(ride(record).id)
+                    rides[ride(record).id] = record.trace
                 else:
                     passed += 1
             except Invalid as why:
                 self._set_aside(entry, str(why))
         counts = {"not_ours": not_ours.total, "passed": passed}
-        values = {"rides": rides, "worker": self.group.member, **counts}
+        values = {
+            "rides": list(rides),
+            "traceparents": [trace and trace.parent for trace in rides.values()],
+            "tracestates": [trace and trace.state for trace in rides.values()],
+            "worker": self.group.member,
+            **counts,
+        }
         [queued] = one_row(self.connection.execute(INBOX, values))
         self.report.not_ours(not_ours)
         if queued:

@@ -18,6 +18,7 @@ from consumers.receipts import statements
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.errors import in_one_line
+from rocket_rides.tracing import Trace, fields, parse
 
 logger = logging.getLogger("consumer")
 
@@ -56,6 +57,7 @@ class Outcomes:
     delivered: list[int] = field(default_factory=list)
     again: list[int] = field(default_factory=list)  # another attempt follows
     dead: dict[int, str] = field(default_factory=dict)  # and why
+    traces: list[Trace] = field(default_factory=list)  # of any of these
     due: float = 0.0  # the next line, on the monotonic clock
 
     def tell(self, *, last: bool = False) -> None:
@@ -64,11 +66,11 @@ class Outcomes:
             return
         told = {"delivered": len(self.delivered), "to be sent again later": len(self.again)}
         if line := ", ".join(f"{count} {what}" for what, count in told.items() if count):
-            logger.info("receipts: %s", line)
+            logger.info("receipts: %s", line, extra=fields(self.traces))
         for ride_id, why in list(self.dead.items())[:1]:
             count = len(self.dead)
             logger.warning("receipts: %d given up, the first of ride %d: %s", count, ride_id, why)
-        self.delivered, self.again, self.dead = [], [], {}
+        self.delivered, self.again, self.dead, self.traces = [], [], {}, []
         self.due = time.monotonic() + TELL_EVERY
 
 
@@ -106,8 +108,9 @@ class Queue:
             seconds=self.lease,
         )
         attempts = []
-        for *ride, number, is_quarantined, due_at in rows:
-            attempts.append(Attempt(Receipt(*ride), lease, number, deadline, is_quarantined))
+        for ride, distance, at, id_, parent, state, number, is_quarantined, due_at in rows:
+            receipt = Receipt(ride, distance, at, id_, parse(parent, state))
+            attempts.append(Attempt(receipt, lease, number, deadline, is_quarantined))
             if not is_quarantined:
                 self._begin_at = due_at
         return attempts
@@ -146,10 +149,12 @@ class Queue:
             delays=list(delays.values()),
         )
         for ride_id, outcome, replay in rows:
+            attempt, verdict = of[ride_id]
+            if attempt.receipt.trace:
+                outcomes.traces.append(attempt.receipt.trace)
             if outcome == "delivered":
                 outcomes.delivered.append(ride_id)
             elif outcome == "dead" and not replay:
-                _, verdict = of[ride_id]
                 outcomes.dead[ride_id] = verdict.reason
             else:
                 outcomes.again.append(ride_id)

@@ -4,19 +4,23 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from rocket_rides.tracing import Trace
+
 TYPE = "ride.receipt"
 
 
 class Receipt(NamedTuple):
     """What `rides` says of a ride. `distance` is in metres, `created_at` has a time zone.
 
-    `webhook_id` tells a repetition: it is the same at every attempt, whoever makes it.
+    `webhook_id` tells a repetition: it is the same at every attempt, whoever makes it. The
+    `trace` is the one that the ride came in.
     """
 
     ride_id: int
     distance: Decimal
     created_at: datetime
     webhook_id: str
+    trace: Trace | None = None
 
     def body(self) -> bytes:
         """The JSON that is signed and sent.

@@ -23,8 +23,10 @@ LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
 # waits for it. Only what `rides` has gets in, so nothing in the log can forge a receipt.
 INBOX = """
     WITH queued AS (
-        INSERT INTO receipts (ride_id)
-        SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id
+        INSERT INTO receipts (ride_id, traceparent, tracestate)
+        SELECT id, traceparent, tracestate FROM rides JOIN unnest(
+            %(rides)s::bigint[], %(traceparents)s::text[], %(tracestates)s::text[]
+        ) AS entry (id, traceparent, tracestate) USING (id) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
         INSERT INTO receipts_workers AS worker (name, entries_not_ours, entries_passed)
@@ -87,9 +89,10 @@ TAKE = f"""
         FROM (SELECT * FROM quarantined UNION ALL SELECT * FROM others) due
         WHERE receipts.ride_id = due.ride_id
         RETURNING receipts.ride_id, attempts - excused AS number, unfinished > 2 AS is_quarantined,
-            due.due_at
+            due.due_at, traceparent, tracestate
     )
-    SELECT ride_id, distance, created_at, {WEBHOOK_ID}, number, is_quarantined, due_at
+    SELECT ride_id, distance, created_at, {WEBHOOK_ID}, traceparent, tracestate,
+           number, is_quarantined, due_at
     FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
     WHERE created_at >= '0002-01-01' AND created_at < '9999-01-01' ORDER BY due_at
 """  # noqa: S608

@@ -19,7 +19,7 @@ from consumers.rides import TYPE
 from lab.benchmarks import fleet, load
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand
-from rocket_rides.log import Log
+from rocket_rides.log import Log, Staged
 from rocket_rides.terms import Term
 
 ROUNDS = 3
@@ -132,7 +132,8 @@ def _by_hand(connection: psycopg.Connection, log: Log) -> Milliseconds:
     for position in range(IDLE_RIDES):
         time.sleep(random.uniform(*PAUSE) / 4)
         started = time.perf_counter()
-        log.append([(position + 1, TYPE, '{"id": 1, "distance": 539.837}')], position, NOBODYS)
+        record = Staged(position + 1, TYPE, '{"id": 1, "distance": 539.837}')
+        log.append([record], position, NOBODYS)
         connection.execute(COMMIT)
         took.append((time.perf_counter() - started) * 1000)
     return took

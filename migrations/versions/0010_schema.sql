@@ -17,7 +17,10 @@ CREATE TABLE staged_log_records (
     id bigint PRIMARY KEY,
     action text NOT NULL,
     object text NOT NULL,
-    data jsonb NOT NULL
+    data jsonb NOT NULL,
+    -- Where a client sent one: its trace's context (`rocket_rides/tracing.py`).
+    traceparent text,
+    tracestate text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 
 -- A record that is staged while the streamer sleeps wakes it (`streamer/doorbell.py`).
@@ -215,6 +218,9 @@ CREATE TABLE receipts (
     dead_at timestamptz,
     replay_at timestamptz,
     dropped_at timestamptz,
+    -- The ride's trace, as its log entry has it; null for a ride that was swept.
+    traceparent text,
+    tracestate text,
     CONSTRAINT receipts_decided_at CHECK ((outcome IS NULL) = (decided_at IS NULL)),
     CONSTRAINT receipts_dead CHECK (
         (outcome = 'dead') IS TRUE = (dead_at IS NOT NULL)

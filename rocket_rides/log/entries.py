@@ -8,7 +8,8 @@ An entry is, in fields and values,
 the record's public JSON, is about. `prev` is the position of the record before it, so that a reader
 at 520 knows it has missed nothing, and a reader further back knows that it has. `term` is the
 leader's, and tells a reader whether the entry comes from its own database: see
-`rocket_rides.terms`.
+`rocket_rides.terms`. Where a client sent a trace's context, `traceparent` and `tracestate` follow
+(`rocket_rides.tracing`).
 """
 
 from typing import Any
@@ -17,6 +18,7 @@ import msgspec
 
 from rocket_rides.log import names
 from rocket_rides.terms import NO_TERM
+from rocket_rides.tracing import Trace, parse
 
 START = "0-0"
 LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
@@ -44,6 +46,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     data: bytes
     prev: int
     term: bytes = NO_TERM
+    trace: Trace | None = None
 
 
 class Invalid(ValueError):
@@ -52,8 +55,9 @@ class Invalid(ValueError):
 
 def decode(fields: list[bytes]) -> Record:
     """Parse an entry, or raise Invalid. Whether it is ours is up to the caller."""
+    trace = None
     match fields:
-        case [  # in APPEND's order
+        case [  # in APPEND's order, and without a trace
             names.ID,
             id_digits,
             names.TYPE,
@@ -74,16 +78,25 @@ def decode(fields: list[bytes]) -> Record:
             except KeyError as missing:
                 raise Invalid(f"no field {missing.args[0].decode()!r}") from None
             term = values.get(names.TERM, NO_TERM)
+            trace = _trace(values)
     position, prev = _position(names.ID, id_digits), _position(names.PREV, prev_digits)
     if not prev < position <= LARGEST_ID:
         raise Invalid(f"id {position} is not above prev {prev}, or is out of range")
-    return Record(position, type_, data, prev, term)
+    return Record(position, type_, data, prev, term, trace)
 
 
 def _position(field: bytes, digits: bytes) -> int:
     if not (digits.isdigit() and len(digits) <= LONGEST_ID):
         raise Invalid(f"{field.decode()} is not a position")
     return int(digits)
+
+
+def _trace(values: dict[bytes, bytes]) -> Trace | None:
+    """The context that it carries; none, if what it carries is none."""
+    if (parent := values.get(names.TRACEPARENT)) is None:
+        return None
+    state = values.get(names.TRACESTATE, b"")
+    return parse(parent.decode(errors="replace"), state.decode(errors="replace"))
 
 
 def entries(reply: list[Any]) -> list[Entry]:

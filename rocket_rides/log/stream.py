@@ -3,9 +3,9 @@
 The commands of consumer groups are in `consumers/receipts/group.py`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import redis
@@ -14,6 +14,7 @@ from rocket_rides.log import names
 from rocket_rides.log.entries import START, Entry, entries
 from rocket_rides.log.errors import appending_errors, naming_the_server
 from rocket_rides.terms import Term
+from rocket_rides.tracing import Trace
 
 ID, TYPE, DATA, PREV, TERM = (
     field.decode() for field in (names.ID, names.TYPE, names.DATA, names.PREV, names.TERM)
@@ -21,19 +22,29 @@ ID, TYPE, DATA, PREV, TERM = (
 # A script runs without interruption, and Redis refuses it before it starts when memory is full: so
 # the log gets the whole batch or nothing. Only where the stream runs out of ids can it fail
 # half-way, and that is not undone. The records come packed, as one argument: thousands of arguments
-# would take the server a quarter longer.
+# would take the server a quarter longer. So do the traces, further fields and values for those few
+# records that have one.
 APPEND = f"""
 local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
-local records = cmsgpack.unpack(ARGV[3])
+local records, traces, none = cmsgpack.unpack(ARGV[3]), cmsgpack.unpack(ARGV[4]), {{}}
 for i = 1, #records, 3 do
   local id = records[i]
   call('XADD', key, '*', '{ID}', id, '{TYPE}', records[i + 1], '{DATA}', records[i + 2],
-       '{PREV}', prev, '{TERM}', term)
+       '{PREV}', prev, '{TERM}', term, unpack(traces[id] or none))
   prev = id
 end
 """
 
-Staged = tuple[int, str, str]  # a record of the outbox: its position, its type, its data as JSON
+
+class Staged(NamedTuple):
+    """A record of the outbox; `data` is JSON. A plain row of these five will do."""
+
+    position: int
+    type: str
+    data: str
+    traceparent: str | None = None
+    tracestate: str | None = None
+
 
 SOCKET_TIMEOUT = 5.0
 REPLICAS_TIMEOUT = 0.5  # seconds; a leader that waits holds a transaction open in Postgres
@@ -72,7 +83,7 @@ class Log:
     def __exit__(self, *_: object) -> None:
         self.redis.close()
 
-    def append(self, records: Iterable[Staged], prev: int, term: Term) -> None:
+    def append(self, records: Sequence[Staged], prev: int, term: Term) -> None:
         """Append staged records in one step, the first one chained to `prev`.
 
         Raises LogFull when Redis is out of memory: then nothing was appended. Raises LogExhausted
@@ -83,7 +94,7 @@ class Log:
             pass
 
     @contextmanager
-    def appending(self, records: Iterable[Staged], prev: int, term: Term) -> Iterator[None]:
+    def appending(self, records: Sequence[Staged], prev: int, term: Term) -> Iterator[None]:
         """Append as `append` does, while the block does something else.
 
         redis-py can't send now and read later, so this uses its connection directly. Without the
@@ -92,7 +103,7 @@ class Log:
         Whatever happens in the block, its end waits for Redis' answer. An exception in the block
         takes precedence over Redis' error.
         """
-        values: list[str | int | bytes] = [term.name, prev, packed(records)]
+        values: list[str | int | bytes] = [term.name, prev, *packed(records)]
         words = ("EVALSHA", self._append.sha, 1, self.name, *values)
 
         def answer() -> None:
@@ -190,7 +201,12 @@ class Log:
         return int(self.command("XTRIM", self.name, strategy, sign, threshold))
 
 
-def packed(records: Iterable[Staged]) -> bytes:
-    """The records as APPEND takes them. Ids are text: Lua's numbers have only 53 bits."""
-    words = [word for id_, type_, data in records for word in (str(id_), type_, data)]
-    return msgspec.msgpack.encode(words)
+def packed(records: Sequence[Staged]) -> tuple[bytes, bytes]:
+    """Records and traces as APPEND takes them. Ids are text: Lua's numbers have only 53 bits."""
+    words = [word for id_, type_, data, _, _ in records for word in (str(id_), type_, data)]
+    traces = {
+        str(id_): [word for field in Trace(parent, state).headers().items() for word in field]
+        for id_, _, _, parent, state in records
+        if parent
+    }
+    return msgspec.msgpack.encode(words), msgspec.msgpack.encode(traces)

@@ -2,6 +2,8 @@
 
 import argparse
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from consumers.report import Report
 from consumers.round import Round
 from consumers.running import consumer_name
 from rocket_rides.terms import NO_TERM
+from rocket_rides.tracing import Trace
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb"])
@@ -36,3 +39,13 @@ def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
     first, second = caplog.messages
     assert first.startswith("me skipped 5 entries from another database")
     assert second.startswith("me skipped 7 entries without a term, as the previous version")
+
+
+def test_the_line_about_a_batch_names_its_trace(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    handler = SimpleNamespace(RECORD="ride")
+    reader: Any = SimpleNamespace(handler=handler, at=SimpleNamespace(position=3))
+    trace = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    Report("me")(Round(records=["a", "b"], traces=[trace]), reader)
+    [line] = caplog.records
+    assert line.__dict__["trace_id"] == trace.id

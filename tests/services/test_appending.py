@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from lab.chaos.proxy import Proxy
-from rocket_rides.log import LARGEST_ID, START, Log
+from rocket_rides.log import LARGEST_ID, START, Log, Staged
 from rocket_rides.terms import Term
 from tests.support.entries import fields
 from tests.support.world import World, eventually
@@ -15,10 +15,12 @@ from tests.support.world import World, eventually
 pytestmark = pytest.mark.stream_servers
 
 TERM = Term("0123456789abcdef", 0)
-# The second one has all that an encoding could spoil.
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+# The second one has all that an encoding could spoil; the others have traces.
 RECORDS = [
-    (1, "ride.create", '{"id": 1}'),
-    (3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}'),
+    Staged(1, "ride.create", '{"id": 1}', TRACE, "a=1,b=2"),
+    Staged(3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}'),
+    Staged(4, "ride.create", '{"id": 4}', TRACE),
 ]
 
 
@@ -31,14 +33,23 @@ def written(log: Log) -> list[list[bytes]]:
 
 
 CHAIN = [
-    fields(position, data, prev, TERM.name, type_)
-    for (position, type_, data), prev in zip(RECORDS, (0, 1), strict=True)
+    fields(record.position, record.data, prev, TERM.name, record.type) + trace
+    for record, prev, trace in zip(
+        RECORDS,
+        (0, 1, 3),
+        (
+            [b"traceparent", TRACE.encode(), b"tracestate", b"a=1,b=2"],
+            [],
+            [b"traceparent", TRACE.encode()],
+        ),
+        strict=True,
+    )
 ]
 
 
 @pytest.mark.proves("chain")
 def test_a_batch_is_a_chain(world: World) -> None:
-    """Of the data as it was staged, also where the server has forgotten the script."""
+    """Of data and traces as they were staged, also where the server has forgotten the script."""
     log = world.log()
     log.redis.script_flush()
     log.append(RECORDS, 0, TERM)
@@ -48,7 +59,7 @@ def test_a_batch_is_a_chain(world: World) -> None:
 def test_the_largest_ids_keep_every_digit(world: World) -> None:
     """Lua's numbers would not."""
     log = world.log()
-    records = [(LARGEST_ID - 1, "ride.create", "{}"), (LARGEST_ID, "ride.create", "{}")]
+    records = [Staged(LARGEST_ID - n, "ride.create", "{}") for n in (1, 0)]
     log.append(records, LARGEST_ID - 2, TERM)
     digits = [(position, prev) for _, position, *_, prev, _, _ in written(log)]
     before, last, largest = (b"%d" % (LARGEST_ID - n) for n in (2, 1, 0))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from lab.ports import free_ports
-from rocket_rides.log import START, Entry, Log
+from rocket_rides.log import START, Entry, Log, Staged
 from rocket_rides.log.__main__ import appended_at, entries
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import Term
@@ -86,7 +86,7 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
 
 
 def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
-    data = [(id_, "ride.create", f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 3001)]
+    data = [Staged(id_, "ride.create", f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 3001)]
     world.log().append(data, 0, TERM)
     with subprocess.Popen(
         [sys.executable, "-m", "rocket_rides.log"],

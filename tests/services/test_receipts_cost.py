@@ -173,7 +173,8 @@ def grown(world: World) -> dict[str, Done]:
         "reasons": [""] * ROOM,
         "delays": [1.0] * ROOM,
     }
-    lost_ones: Values = {"rides": lost, "worker": "one", "not_ours": 1, "passed": 1}
+    traces = dict.fromkeys(("traceparents", "tracestates"), [None] * len(lost))
+    lost_ones: Values = {"rides": lost, "worker": "one", "not_ours": 1, "passed": 1} | traces
     return {
         "INBOX": Done(INBOX, lost_ones, 1),
         "TAKE": Done(TAKE, take(ALL), ROOM),

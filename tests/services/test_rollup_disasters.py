@@ -18,6 +18,7 @@ from consumers.running import IDLE_ROUND, rounds
 from lab.chaos.backup import Backup
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.log import Staged
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 from streamer.repair import repair
@@ -266,7 +267,9 @@ def test_a_full_batch_that_is_sent_and_not_committed_is_asked_for_ever_less_ofte
     world.send(1)
     streamer = world.streamer()
     ids = world.take(*[1] * 20)
-    world.log().append([(i, RIDE, f'{{"id": {i}, "distance": 1}}') for i in ids], 1, streamer.term)
+    world.log().append(
+        [Staged(i, RIDE, f'{{"id": {i}, "distance": 1}}') for i in ids], 1, streamer.term
+    )
     leading, stop = lead(world, batch_size=20), Recording(15)
     rounds(leading, [], leading.connection, Progress(), stop, crash_rate=0)
     assert min(stop.pauses[-2:]) >= IDLE_ROUND / 2

@@ -17,6 +17,7 @@ from lab.chaos.books.tables import broken, left_over
 from lab.chaos.drifts import prepare
 from lab.chaos.evidence import Answer, Ask, Evidence, read_final_state
 from lab.chaos.receiver import Mood, Receiver
+from rocket_rides.log import Staged
 from rocket_rides.terms import Term
 from tests.support.disasters import flush
 from tests.support.entries import RIDE
@@ -107,7 +108,7 @@ def another_fleet(world: World) -> list[str]:
     asks = []
     for number in (1, 2, 3):
         data = f'{{"id": {number}, "distance": {number * 7}}}'
-        world.log().append([(number, RIDE, data)], number - 1, STRANGER)
+        world.log().append([Staged(number, RIDE, data)], number - 1, STRANGER)
         asks += [ask(number, ride) for ride in world.take(number)]
         drain(streamer)
         catch_up(consumer)

@@ -39,8 +39,8 @@ MUTANTS = [
     ),
     booking(
         "a ride has no staged record",
-        "jsonb_build_object('id', id, 'distance', distance) FROM ride",
-        "jsonb_build_object('id', id, 'distance', distance) FROM ride WHERE false",
+        "FROM ride RETURNING ring_doorbell()",
+        "FROM ride WHERE false RETURNING ring_doorbell()",
         tests="services/test_booking.py::test_twenty_equal_requests_at_once_take_one_ride",
     ),
     prepared(

@@ -22,8 +22,8 @@ MUTANTS = [
     ),
     rating(
         "a rating has no staged record",
-        "'stars', stars) FROM rating\n        RETURNING ring_doorbell()",
-        "'stars', stars) FROM rating WHERE false\n        RETURNING ring_doorbell()",
+        "        FROM rating RETURNING ring_doorbell()",
+        "        FROM rating WHERE false RETURNING ring_doorbell()",
     ),
     stars(
         "a gap heals from nothing",

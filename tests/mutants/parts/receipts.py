@@ -31,13 +31,13 @@ MUTANTS = [
     # INBOX, and the loop that reads the log into it.
     taking(
         "who brings rides waits for others in any order",
-        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id\n        ON",
-        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id DESC\n        ON",
+        "USING (id) ORDER BY id\n",
+        "USING (id) ORDER BY id DESC\n",
     ),
     taking(
         "the log may bring rides that there are not",
-        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id\n        ON",
-        "SELECT id FROM unnest(%(rides)s::bigint[]) AS id ORDER BY id\n        ON",
+        "FROM rides JOIN unnest(",
+        "FROM rides RIGHT JOIN unnest(",
     ),
     inbox(
         "an entry is acknowledged before its ride is in the inbox",
@@ -54,6 +54,13 @@ MUTANTS = [
         "who has just read something is taken for dead",
         "found = self.group.take_over(BATCH, self.claim_after)",
         "found = self.group.take_over(BATCH, 0)",
+    ),
+    Mutant(
+        "a receipt begins a trace of its own",
+        "{self.parent[:36]}{secrets.token_hex(8)}",
+        "00-{secrets.token_hex(16)}-{secrets.token_hex(8)}",
+        file="rocket_rides/tracing.py",
+        tests="services/test_traces.py",
     ),
     # TAKE.
     taking(

@@ -1,0 +1,82 @@
+"""A trace that a client began goes with its record: outbox, log, receipt, and the log lines."""
+
+import logging
+
+import pytest
+
+from rocket_rides.tracing import Trace, parse
+from tests.support.api import Api
+from tests.support.receipts import SOON, Staff
+from tests.support.world import World, drain
+
+PARENT, STATE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "rojo=1,congo=t61"
+TRACE = Trace(PARENT, STATE)
+HEADERS = {"traceparent": PARENT, "tracestate": STATE}
+
+
+def traces(world: World) -> list[Trace | None]:
+    """Those of the log's records, in order."""
+    return [record.trace for record in world.records()]
+
+
+@pytest.mark.proves("trace")
+def test_a_ride_and_its_receipt_are_of_the_trace_that_the_client_began(
+    staff: Staff, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The receiver gets a span of its own; without a trace, or with a malformed one, none."""
+    caplog.set_level(logging.INFO)
+    world = staff.world
+    api = Api(world)
+    traced = api.post("1", **HEADERS).json()["ride"]["id"]
+    plain = api.post("2").json()["ride"]["id"]
+    malformed = api.post("3", traceparent="00-1-2-3", tracestate=STATE).json()["ride"]["id"]
+    under_key = api.post("4", **HEADERS, **{"Idempotency-Key": "k"}).json()["ride"]["id"]
+    drain(world.streamer())
+    assert traces(world) == [TRACE, None, None, TRACE]
+
+    worker = staff.worker()
+    worker.until(lambda: staff.outcomes() == 4)
+    worker.delivery.outcomes.tell(last=True)
+    assert {getattr(line, "trace_id", None) for line in caplog.records} == {None, TRACE.id}
+    for ride in (traced, under_key):
+        [request] = staff.receiver.of(ride)
+        told = parse(request.headers["traceparent"], request.headers["tracestate"])
+        assert told is not None
+        assert (told.id, told.state) == (TRACE.id, STATE)
+        assert told.parent != PARENT
+    for ride in (plain, malformed):
+        [request] = staff.receiver.of(ride)
+        assert not {"traceparent", "tracestate"} & request.headers.keys()
+
+
+def test_a_rating_is_of_the_trace_in_which_it_was_given(world: World) -> None:
+    api = Api(world)
+    [ride] = world.take(1)
+    assert api.client.post(f"/rides/{ride}/rating", data={"stars": 4}, headers=HEADERS).is_success
+    drain(world.streamer())
+    assert traces(world) == [None, TRACE]
+
+
+def test_an_attempt_that_is_made_again_is_another_span_of_the_trace(staff: Staff) -> None:
+    world = staff.world
+    Api(world).post("1", **HEADERS)
+    drain(world.streamer())
+    worker = staff.worker()
+    worker.until(lambda: staff.outcomes() == 1)
+    world.connection.execute(
+        "UPDATE receipts SET outcome = NULL, decided_at = NULL, due_at = now()"
+    )
+    worker.until(lambda: len(staff.receiver.requests) == 2)
+    spans = {request.headers["traceparent"] for request in staff.receiver.requests}
+    assert len(spans) == 2
+    assert {span[3:35] for span in spans} == {TRACE.id}
+
+
+def test_a_ride_that_the_log_has_lost_has_a_receipt_without_a_trace(staff: Staff) -> None:
+    world = staff.world
+    Api(world).post("1", **HEADERS)
+    drain(world.streamer())
+    world.log().start_anew()
+    worker = staff.worker("one", SOON)
+    worker.until(lambda: staff.outcomes() == 1)
+    assert "traceparent" not in staff.receiver.requests[0].headers
