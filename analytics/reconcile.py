@@ -20,7 +20,6 @@ import argparse
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -34,7 +33,7 @@ from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import rides_ahead
 from analytics.prerequisites import require_java, require_packages
-from rocket_rides import database, errors, fleet, settings
+from rocket_rides import database, errors, fleet, logs, settings
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock, try_lock
 
@@ -153,6 +152,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = parse()
     config = settings.load()
+    if config.log_format == logs.JSON:
+        logs.begin(config.log_level, logs.JSON)
     try:
         status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
@@ -162,7 +163,7 @@ def main() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException:  # also a panic of delta-rs
-        traceback.print_exc()  # Python would exit with 1, which means drift
+        sys.excepthook(*sys.exc_info())  # Python would exit with 1, which means drift
         raise SystemExit(BUG) from None
     raise SystemExit(status)
 

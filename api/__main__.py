@@ -54,6 +54,7 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the database is down."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
+    process.begin(config)
     refuse_a_taken_port(config.api_host, config.api_port)
     refuse_a_pooler(config.postgres_url)
     fleet.end_with_honcho(process.terminate)

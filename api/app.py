@@ -24,7 +24,7 @@ class AsciiInteger(IntegerConverter):
 def create_app() -> Flask:
     """One worker's application, with its own pool of connections."""
     config = settings.load()
-    begin(config.log_level)
+    begin(config)
     tell_why_unreachable()
     die_with_parent()
     app = LeanFlask(__name__, static_folder=None)

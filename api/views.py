@@ -1,5 +1,6 @@
 """The routes: what a client may ask for, and what it gets."""
 
+import logging
 from pathlib import Path
 from typing import LiteralString
 
@@ -16,6 +17,9 @@ from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import LARGEST_ID
 from rocket_rides.receipts import STATE, WEBHOOK_ID
+from rocket_rides.tracing import fields
+
+logger = logging.getLogger("api")
 
 routes = Blueprint("routes", __name__)
 
@@ -46,7 +50,12 @@ def take_ride() -> Response:
     environ = request.environ
     distance = parameters.ride_distance(environ)
     key = parameters.idempotency_key(environ)
-    ride = booking.take(pool(), distance, key, parameters.trace(environ))
+    trace = parameters.trace(environ)
+    ride = booking.take(pool(), distance, key, trace)
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug(
+            "took ride %d", ride.id, extra={"ride_id": ride.id, **fields([trace] if trace else [])}
+        )
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:

@@ -122,8 +122,8 @@ def consumer_name(name: str) -> str:
     return name
 
 
-def start() -> tuple[settings.Settings, process.Stop]:
+def start(consumer: str) -> tuple[settings.Settings, process.Stop]:
     """Start a consumer's process: load the settings, log to stdout, and stop on a signal."""
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config, consumer=consumer)
     return config, process.Stop().on_signals()

@@ -9,6 +9,7 @@ import signal
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -18,12 +19,28 @@ from pathlib import Path
 
 from honcho.environ import expand_processes, parse, parse_procfile
 from honcho.manager import Manager
-from honcho.printer import Printer
+from honcho.printer import Message, Printer
 
 from demo.embedded import ports
 from demo.embedded.failures import NeverStarts
-from rocket_rides import process, settings
+from rocket_rides import logs, process, settings
 from rocket_rides.settings import PROJECT
+
+
+class Objects(Printer):  # type: ignore[misc]
+    """honcho's, for LOG_FORMAT=json: each line is an object, also of who does not write them."""
+
+    def write(self, message: Message) -> None:
+        """Pass on an object as it is, and make one of any other line."""
+        data = (
+            message.data.decode(errors="replace")
+            if isinstance(message.data, bytes)
+            else message.data
+        )
+        for line in data.splitlines():
+            if not line.startswith('{"'):
+                line = logs.objects(message.name).format(logs.written(line, "honcho", logging.INFO))
+            print(line, file=self.output, flush=True)
 
 
 class Fleet(Manager):  # type: ignore[misc]
@@ -50,11 +67,16 @@ def main() -> None:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with suppress(OSError):
         os.environ.update(parse(given.env.read_text()))
+    config = settings.load()
+    in_json = config.log_format == logs.JSON
+    printer = Objects if in_json else Printer
+    fleet = Fleet(printer(sys.stdout))
+    if in_json:
+        process.begin(config)
     try:
-        ports.require_free(settings.load())
+        ports.require_free(config)
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
-    fleet = Fleet(Printer(sys.stdout))
     processes = parse_procfile((PROJECT / "Procfile").read_text()).processes
     for each in expand_processes(processes):
         fleet.add_process(each.name, each.cmd, env=os.environ | each.env)

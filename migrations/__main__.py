@@ -19,7 +19,7 @@ def main() -> None:
     """Migrate the database that the settings name."""
     process.take_no_arguments("migrations", __doc__)
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     stop = process.Stop().on_signals()
     done = False
 

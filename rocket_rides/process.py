@@ -6,14 +6,15 @@ import logging
 import os
 import select
 import signal
-import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
+from rocket_rides import logs
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
+from rocket_rides.settings import Settings
 from rocket_rides.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger(__name__)
@@ -99,18 +100,6 @@ def terminate() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _Output(logging.StreamHandler[TextIO]):
-    """Ends the process in an orderly way when nobody reads its output any more."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        if isinstance(sys.exc_info()[1], BrokenPipeError):
-            # Write nothing from now on: a second SIGTERM would end the process abruptly.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
-            terminate()
-        else:
-            super().handleError(record)
-
-
 class Parser(argparse.ArgumentParser):
     """The options of `prog`; its `--help` shows the description as it is written."""
 
@@ -131,20 +120,12 @@ def take_no_arguments(module: str, description: str | None) -> None:
     Parser(f"python -m {module}", description).parse_args()
 
 
-def begin(level: str) -> None:
-    """Log one line per event to stdout, and have the garbage collector skip all that was imported.
+def begin(config: Settings, **about: str) -> None:
+    """Log to stdout, and have the garbage collector skip all that was imported.
 
-    honcho, or the container, adds the process' name. What was imported is never garbage, and
-    looking through it takes some 50 ms: at the end of each process, and now and then in the middle
-    of a request.
+    `about` are fields of each line, in JSON. What was imported is never garbage, and looking
+    through it takes some 50 ms: at the end of each process, and now and then in the middle of a
+    request.
     """
-    logging.basicConfig(
-        handlers=[_Output(sys.stdout)],
-        level=level,
-        format="%(levelname)-7s %(message)s",
-        force=True,
-    )
-    # psycopg logs, in several lines, an error that it drops in favour of another one.
-    for chatty in ("psycopg", "alembic"):
-        logging.getLogger(chatty).setLevel(logging.ERROR)
+    logs.begin(config.log_level, config.log_format, **about)
     gc.freeze()

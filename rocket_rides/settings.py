@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rocket_rides import durations, urls
+from rocket_rides import durations, logs, urls
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
@@ -158,6 +159,8 @@ class Settings(BaseSettings):
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
     ] = "INFO"
     """`DEBUG`, `INFO`, `WARNING` or `ERROR`."""
+    log_format: Annotated[Literal["text", "json"], BeforeValidator(str.lower)] = "text"
+    """How: `text`, or `json` for an object on each line (`rocket_rides/logs.py`)."""
 
     @field_validator("api_host", "watch_host")
     @classmethod
@@ -279,6 +282,8 @@ def require_signing_secret(config: Settings) -> str:
 
 
 def _refuse(error: ValidationError) -> NoReturn:
+    if os.environ.get("LOG_FORMAT", "").lower() == logs.JSON:
+        logs.begin("INFO", logs.JSON)
     for problem in error.errors():
         name = "_".join(str(part) for part in problem["loc"]).upper()
         # A URL may hold a password.

@@ -31,6 +31,7 @@ from rocket_rides.faults import strikes
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
 from rocket_rides.standby import wait_for_the_lead
+from rocket_rides.tracing import fields
 from streamer import checks
 from streamer.doorbell import Doorbell
 from streamer.drain import Streamer
@@ -111,7 +112,8 @@ def lead(
         if sent:
             progress.made()
             again = ", twice (injected)" if double_send else ""
-            logger.debug("sent %d records up to %d%s", sent, streamer.last_sent, again)
+            about = fields(streamer.traces)
+            logger.debug("sent %d records up to %d%s", sent, streamer.last_sent, again, extra=about)
             if sent < config.batch_size:
                 stop.wait(min(time.monotonic() - began, LONGEST_REST))
         else:
@@ -129,7 +131,7 @@ def main() -> None:
     """Run the streamer until SIGTERM or SIGINT."""
     process.take_no_arguments("streamer", __doc__)
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     run(config, process.Stop().on_signals())
 
 

@@ -14,6 +14,7 @@ from rocket_rides import terms
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import reached
 from rocket_rides.log import Log, Staged
+from rocket_rides.tracing import Trace, parse
 from streamer import leaders_term
 from streamer.barrier import Barrier
 
@@ -61,6 +62,7 @@ class Streamer:
         self._drained = 0
         self._redis_accepts = True
         self.types: set[str] = set()  # of the records that it has sent
+        self.traces: list[Trace] = []  # of those that it has just sent
 
     def run_once(self, *, double_send: bool = False) -> int:
         """Send one batch of settled records and return how many they were.
@@ -86,6 +88,8 @@ class Streamer:
         if batch:
             self.last_sent = batch[-1][0]
             self.types.update(type_ for _, type_, *_ in batch)
+            traces = [parse(parent, state) for *_, parent, state in batch if parent]
+            self.traces = [trace for trace in traces if trace]
         if len(batch) < self._batch_size:
             self._drained = self._settled
         return len(batch)

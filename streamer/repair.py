@@ -91,7 +91,7 @@ def main() -> None:
     """Repair once, and report what was done."""
     process.take_no_arguments("streamer.repair", __doc__)
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     stop = process.Stop().on_signals()
     try:
         with database.connect(config.postgres_url, "repair") as connection:

@@ -62,7 +62,7 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     """
     process.take_no_arguments("watch", __doc__)
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     log_no_bad_requests()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())  # until it serves

@@ -95,7 +95,7 @@ def main(install: attempts.Install = lambda *_: None) -> None:
     """Run the reconciler until SIGTERM or SIGINT; `install` may install what a run lacks."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     stop = process.Stop().on_signals()
     try:
         Reconciler(config, stop, install=install).run()

@@ -28,7 +28,7 @@ from rocket_rides.errors import Refused, in_one_line
 def main() -> None:
     """Run the worker NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.receipts", __doc__)
-    config, stop = running.start()
+    config, stop = running.start(name)
     secret = settings.require_signing_secret(config)
     try:
         Worker(name, config, secret, stop).run()

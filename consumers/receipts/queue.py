@@ -69,7 +69,13 @@ class Outcomes:
             logger.info("receipts: %s", line, extra=fields(self.traces))
         for ride_id, why in list(self.dead.items())[:1]:
             count = len(self.dead)
-            logger.warning("receipts: %d given up, the first of ride %d: %s", count, ride_id, why)
+            logger.warning(
+                "receipts: %d given up, the first of ride %d: %s",
+                count,
+                ride_id,
+                why,
+                extra={"ride_id": ride_id},
+            )
         self.delivered, self.again, self.dead, self.traces = [], [], {}, []
         self.due = time.monotonic() + TELL_EVERY
 
@@ -129,7 +135,12 @@ class Queue:
                 return min([await self.save([end], outcomes) for end in ended])
             [(attempt, _)] = ended
             ride_id, why = attempt.receipt.ride_id, in_one_line(error)
-            logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, why)
+            logger.warning(
+                "what came of ride %d's receipt can't be written: %s",
+                ride_id,
+                why,
+                extra={"ride_id": ride_id},
+            )
             return math.inf
 
     async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:

@@ -26,7 +26,7 @@ from consumers.totals.total import Total
 def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers", __doc__)
-    config, stop = running.start()
+    config, stop = running.start(name)
     report = RideByRide(name) if config.print_rides else Report(name)
     running.run(name, Total, [report, resets], config, stop)
 

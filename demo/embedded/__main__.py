@@ -42,7 +42,7 @@ def main() -> None:
     """Run the process `servers` of the Procfile."""
     process.take_no_arguments("demo.embedded", __doc__)
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     stop = process.Stop().on_signals()
     os.umask(0o022)  # the servers' user, who is not root, has to get into the data folder
     servers: list[Server] = []

@@ -48,7 +48,7 @@ def wait(config: Settings, stop: Stop) -> None:
     while not stop.wait(next(pauses)):
         if answers(config.api_address, "/readyz") and answers(config.page_address, "/healthz"):
             # In one write: honcho passes on whole lines, and other processes' may come between.
-            logger.info("%s", block(config).replace("\n", "\n        "))
+            logger.info("%s", block(config))
             return
 
 

@@ -134,7 +134,7 @@ def main() -> int:
     """Return 1 if all `--rides` were answered and one of them was refused, else 0."""
     given = arguments()
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     fleet.end_with_honcho(process.terminate)
 
     outcomes = Outcomes()

@@ -86,7 +86,7 @@ class Customer:
         webhook_id = headers["webhook-id"]
         if webhook_id in self._accepted:
             self.counts["twice"] += 1
-            logger.info("the receipt of ride %d came again", ride_id)
+            logger.info("the receipt of ride %d came again", ride_id, extra={"ride_id": ride_id})
             return web.Response(status=204)
         if ride_id % NEVER == 0:
             self.counts["never accepted"] += 1

@@ -18,6 +18,7 @@ BAD = {
     "API_HOST": "rides.example",
     "STREAM_MAX_AGE": "0.5s",
     "LOG_LEVEL": "LOUD",
+    "LOG_FORMAT": "xml",
     "PRINT_RIDES": "maybe",
     "BATCH_SIZE": "2001",
     "RECONCILE_AT": "0\N{ARABIC-INDIC DIGIT THREE}:00",

@@ -1,13 +1,16 @@
 """A trace that a client began goes with its record: outbox, log, receipt, and the log lines."""
 
+import json
 import logging
+from typing import Any
 
 import pytest
 
+from lab.ports import free_ports
 from rocket_rides.tracing import Trace, parse
 from tests.support.api import Api
 from tests.support.receipts import SOON, Staff
-from tests.support.world import World, drain
+from tests.support.world import World, drain, eventually
 
 PARENT, STATE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "rojo=1,congo=t61"
 TRACE = Trace(PARENT, STATE)
@@ -80,3 +83,35 @@ def test_a_ride_that_the_log_has_lost_has_a_receipt_without_a_trace(staff: Staff
     worker = staff.worker("one", SOON)
     worker.until(lambda: staff.outcomes() == 1)
     assert "traceparent" not in staff.receiver.requests[0].headers
+
+
+def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staff) -> None:
+    """Also while a server is away, and when it ends."""
+    world, json_logs = staff.world, {"LOG_FORMAT": "json", "LOG_LEVEL": "DEBUG"}
+    api = Api(world, **json_logs)
+    services = {
+        "api": api.service,
+        "streamer": world.service("streamer", **json_logs),
+        "consumers": world.service("consumers", "main", **json_logs),
+        "consumers.ratings": world.service("consumers.ratings", "main", **json_logs),
+        "consumers.rollup": world.service("consumers.rollup", **json_logs),
+        "consumers.receipts": staff.service("main", **json_logs),
+        "watch": world.service("watch", WATCH_PORT=str(free_ports()), **json_logs),
+    }
+    ride = api.post("1", **HEADERS).json()["ride"]["id"]
+    eventually(lambda: staff.outcomes() == 1, "the receipt")
+    world.postgres.stop()
+    eventually(lambda: services["consumers"].said("WARNING"), "the outage")
+    world.postgres.start()
+    about: dict[str, list[dict[str, Any]]] = {}
+    for name, service in services.items():
+        assert service.stop() == 0
+        about[name] = [json.loads(line) for line in service.output.read_text().splitlines()]
+        assert {event["process"] for event in about[name]} == {name}
+        assert all(event.keys() >= {"time", "level", "logger", "message"} for event in about[name])
+    [taken] = [event for event in about["api"] if event.get("ride_id") == ride]
+    assert taken["trace_id"] == TRACE.id
+    for name in ("streamer", "consumers", "consumers.receipts"):
+        assert TRACE.id in {event.get("trace_id") for event in about[name]}, name
+    for name in ("consumers", "consumers.receipts"):
+        assert {event["consumer"] for event in about[name]} == {"main"}

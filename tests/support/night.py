@@ -7,6 +7,6 @@ from rocket_rides import process, settings
 
 if __name__ == "__main__":
     config = settings.load()
-    process.begin(config.log_level)
+    process.begin(config)
     command = [sys.executable, "-c", sys.argv[1]]
     Reconciler(config, process.Stop().on_signals(), command, first_pause=0.2).run()

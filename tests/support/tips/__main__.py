@@ -5,5 +5,5 @@ from consumers.report import Report
 from tests.support.tips import Tips
 
 name = running.parse_name("tests.support.tips", __doc__)
-config, stop = running.start()
+config, stop = running.start(name)
 running.run(name, Tips, [Report(name)], config, stop)

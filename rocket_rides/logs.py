@@ -1,0 +1,118 @@
+"""What a process says: a line for each event, on stdout, for a person or for a program.
+
+With LOG_FORMAT=json each line is an object, and so is whatever else the process, or Python itself,
+would print: a refusal, a traceback, a report.
+"""
+
+import io
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import TextIO
+
+from pythonjsonlogger.json import JsonFormatter
+
+JSON = "json"
+# psycopg logs, in several lines, an error that it drops in favour of another one.
+CHATTY = ("psycopg", "alembic")
+TRACES = ("trace_id", "trace_ids")  # see `rocket_rides.tracing.fields`
+
+
+def begin(level: str, style: str, **about: str) -> None:
+    """Log events from this level on, as text or JSON; `about` are fields of every object.
+
+    honcho, or the container, adds the process' name to a text.
+    """
+    formatter = objects(_program(), **about) if style == JSON else _Text()
+    output = _Output(sys.__stdout__ if style == JSON else sys.stdout)
+    output.setFormatter(formatter)
+    logging.basicConfig(handlers=[output], level=level, force=True)
+    for chatty in CHATTY:
+        logging.getLogger(chatty).setLevel(logging.ERROR)
+    if style == JSON:
+        sys.stdout = _Written(output, "stdout", logging.INFO)
+        sys.stderr = _Written(output, "stderr", logging.ERROR)
+        sys.excepthook = _uncaught
+        threading.excepthook = lambda thread: _uncaught(*thread[:3])
+        logging.captureWarnings(True)
+
+
+def objects(process: str, **about: str) -> logging.Formatter:
+    """Makes each event one JSON object on a line, with what its `extra` says as fields."""
+    return JsonFormatter(
+        ["levelname", "name", "message"],
+        rename_fields={"levelname": "level", "name": "logger", "exc_info": "exception"},
+        static_fields={"process": process, **about},
+        timestamp="time",
+    )
+
+
+def written(text: str, name: str, level: int) -> logging.LogRecord:
+    """The event of somebody having written this, past any logger."""
+    return logging.LogRecord(name, level, "", 0, text.rstrip("\n"), None, None)
+
+
+class _Text(logging.Formatter):
+    """A line for a person, or a block; what its `extra` says of traces comes last."""
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)-7s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's name)
+        about = [
+            f" {name}={value if isinstance(value, str) else ','.join(value)}"
+            for name in TRACES
+            if (value := record.__dict__.get(name))
+        ]
+        message = super().formatMessage(record).replace("\n", f"\n{' ' * 8}")
+        return message + "".join(about)
+
+
+class _Output(logging.StreamHandler[TextIO]):
+    """Ends the process in an orderly way when nobody reads its output any more."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        if isinstance(sys.exc_info()[1], BrokenPipeError):
+            # Write nothing from now on: a second SIGTERM would end the process abruptly.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            super().handleError(record)
+
+
+class _Written(io.TextIOBase):
+    """A standard stream, each of whose texts, up to an end of line, is an event."""
+
+    def __init__(self, output: logging.Handler, name: str, level: int) -> None:
+        self._output = output
+        self._name = name
+        self._level = level
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Take text as `print` writes it: in pieces, the last of which ends the line."""
+        self._begun += text
+        if self._begun.endswith("\n"):
+            whole, self._begun = self._begun, ""
+            self._output.handle(written(whole, self._name, self._level))
+        return len(text)
+
+
+def _uncaught(
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+) -> None:
+    """The traceback of what nobody has caught, in one event."""
+    if error:
+        logging.getLogger("uncaught").critical("%s", error, exc_info=(kind, error, trace))
+
+
+def _program() -> str:
+    """The module that was run, such as `streamer`."""
+    if spec := sys.modules["__main__"].__spec__:
+        return spec.name.removesuffix(".__main__")
+    path = Path(sys.argv[0])  # of a worker of granian's, which knows only the file
+    return path.parent.name if path.stem == "__main__" else path.stem

@@ -1,0 +1,112 @@
+"""What a process says, as text or, with LOG_FORMAT=json, as an object on each line."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from honcho.printer import Message
+
+from demo.__main__ import Objects
+from rocket_rides.settings import PROJECT
+
+# All the ways in which a process may say something.
+PROGRAM = """
+import logging, sys, threading, warnings
+from decimal import Decimal
+from rocket_rides import process, settings
+process.begin(settings.load(), consumer="main")
+logger = logging.getLogger("program")
+logger.info("counted", extra={"trace_ids": ["a", "b"], "sum": Decimal("0.1"), "what": object()})
+logger.warning("two\\nlines", extra={"ride_id": 5, "trace_id": "a"})
+logging.getLogger("psycopg").warning("chatter")
+try:
+    1 / 0
+except ArithmeticError:
+    logger.exception("failed")
+print("listening", "on", 80, flush=True)
+warnings.warn("old", FutureWarning)
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+"""
+UNCAUGHT, REFUSED = PROGRAM + "\n[][0]", PROGRAM + "\nraise SystemExit('refused: ü')"
+
+
+def said(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("program", "last"), [(UNCAUGHT, "uncaught"), (REFUSED, "stderr")])
+def test_whatever_a_process_says_is_an_object_on_a_line_of_its_own(program: str, last: str) -> None:
+    done = said(program, LOG_FORMAT="JSON")
+    assert done.stderr == ""
+    assert done.returncode == 1
+    events: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    for event in events:
+        moment = datetime.fromisoformat(event["time"])
+        assert moment.utcoffset() == UTC.utcoffset(None)
+        assert abs((datetime.now(UTC) - moment).total_seconds()) < 3600
+        assert event["process"]
+        assert event["consumer"] == "main"
+    told = [(event["level"], event["logger"], event["message"]) for event in events]
+    assert told[:5] == [
+        ("INFO", "program", "counted"),
+        ("WARNING", "program", "two\nlines"),
+        ("ERROR", "program", "failed"),
+        ("INFO", "stdout", "listening on 80"),
+        ("WARNING", "py.warnings", told[4][2]),
+    ]
+    assert "FutureWarning: old" in told[4][2]
+    assert told[5] == ("CRITICAL", "uncaught", "division by zero")
+    assert told[6][1] == last
+    assert len(told) == 7
+    assert (events[0]["trace_ids"], events[0]["sum"]) == (["a", "b"], "0.1")
+    assert (events[1]["ride_id"], events[1]["trace_id"]) == (5, "a")
+    for event in (events[2], events[5]):
+        assert event["exception"].startswith("Traceback")
+        assert event["exception"].endswith("ZeroDivisionError: division by zero")
+    assert told[6][2] == ("refused: ü" if last == "stderr" else "list index out of range")
+
+
+def test_a_person_reads_lines_with_the_traces_at_their_ends() -> None:
+    done = said(REFUSED, LOG_FORMAT="text")
+    lines = done.stdout.splitlines()
+    assert lines[:3] == [
+        "INFO    counted trace_ids=a,b",
+        "WARNING two",
+        "        lines trace_id=a",
+    ]
+    assert lines[-1] == "listening on 80"
+    assert done.stderr.endswith("refused: \\xfc\n")
+
+
+def test_a_setting_that_is_refused_is_an_object_too() -> None:
+    done = said(PROGRAM, LOG_FORMAT="json", BATCH_SIZE="many")
+    event = json.loads(done.stdout)
+    assert event["message"].startswith("BATCH_SIZE=many is refused: ")
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_the_fleets_output_is_objects_also_where_a_program_writes_none() -> None:
+    output = io.StringIO()
+    printer = Objects(output)
+    for data in ('{"message": "own"}\n', b"Java's\nown \xff\n"):
+        printer.write(Message("line", data, datetime.now(UTC), "servers.1", None))
+    own, *others = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert own == {"message": "own"}
+    assert [(event["process"], event["message"]) for event in others] == [
+        ("servers.1", "Java's"),
+        ("servers.1", "own \N{REPLACEMENT CHARACTER}"),
+    ]
