@@ -30,7 +30,6 @@ WRONG = [
     ("watch.facts", "demo.breaking.ways"),
     ("rocket_rides.log", "lab.specification.core"),
     ("lab.benchmarks.load", "lab.chaos.evidence"),
-    ("lab.containers.podman", "lab.chaos.evidence"),
     ("lab.specification.explorer", "rocket_rides.log"),
     ("streamer.drain", "lab.specification.core"),
     ("demo.embedded.spawn", "api.pool"),
