@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast \
-	prove chaos images mutants reconcile lint format bench docs pictures lock clean
+	prove chaos images mutants reconcile lint format bench docs lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -35,7 +35,6 @@ help:
 	@echo "make format  have ruff format the code, and fix what it can"
 	@echo "make bench   measure what docs/performance.md shows, in ten minutes; ARGS=post, one part"
 	@echo "make docs    write what is made from the code into the pages of reference"
-	@echo "make pictures   draw docs/pictures/*.svg from the text beside them"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
@@ -148,10 +147,6 @@ docs:
 	@$(INSTALL) fast
 	$(BIN)/python -m lab.reference
 	$(BIN)/python -m tests.proofs
-
-pictures:
-	@$(INSTALL) fast
-	$(BIN)/python -m lab.pictures
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate

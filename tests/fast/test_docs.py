@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -27,6 +28,8 @@ MOST_WORDS_IN_ALL = 15_000
 PICTURES = {".png", ".svg"}
 LARGEST_PICTURE = 250_000  # bytes
 
+SVG = "{http://www.w3.org/2000/svg}"
+DRAWN = re.compile(r"\w+/[\w/]*(\.\w+)?")  # a file that a picture names, or a folder
 FILE = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)+/?|[\w-]+/|[\w.-]+\.(py|md|yml|toml|txt|json|html)")
 
 # Look like files of the project, and are not.
@@ -88,6 +91,17 @@ def test_pictures_are_soon_loaded() -> None:
     sizes = {path.name: path.stat().st_size for path in pictures}
     assert sizes
     assert {name: size for name, size in sizes.items() if size > LARGEST_PICTURE} == {}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PROJECT.glob("docs/pictures/*")), ids=lambda path: path.name
+)
+def test_a_picture_names_only_files_that_are_there_and_is_in_a_page(path: Path) -> None:
+    picture = ElementTree.parse(path)  # noqa: S314 (it is ours)
+    texts = (text.text or "" for text in picture.iter(f"{SVG}text"))
+    missing = [text for text in texts if DRAWN.fullmatch(text) and not (PROJECT / text).exists()]
+    assert missing == []
+    assert any(f"pictures/{path.name})" in page.read_text() for page in PAGES.values())
 
 
 def test_every_page_can_be_found_from_the_readme_or_from_the_index() -> None:
