@@ -41,13 +41,12 @@ ASK_FOR_RECOUNTS = """
     UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
 """
 PAST_RUNS = """
-    SELECT id, created_at, consumer.name, consumer.drift, consumer.stray,
-           (compared #>> '{rollup,agrees}')::boolean,
-           (compared #>> '{receipts,agrees}')::boolean, (compared #>> '{outbox,agrees}')::boolean
-    FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT 366) run
-    LEFT JOIN jsonb_to_recordset(compared -> 'consumers')
-        consumer(name text, drift numeric, stray boolean) ON true
-    ORDER BY id
+    SELECT id, created_at,
+           (SELECT bool_and(drift = 0 AND stray IS NOT TRUE)
+            FROM jsonb_to_recordset(compared -> 'consumers') total(drift numeric, stray boolean)),
+           (compared #>> '{rollup,agrees}')::boolean, (compared #>> '{receipts,agrees}')::boolean,
+           (compared #>> '{outbox,agrees}')::boolean, (compared #>> '{ratings,agrees}')::boolean
+    FROM reconciliations ORDER BY id DESC LIMIT 14
 """
 
 
@@ -138,13 +137,5 @@ def _compared(result: Result) -> str:
 
 
 def past_runs(connection: psycopg.Connection) -> list[PastRun]:
-    """The last 366 runs, oldest first."""
-    runs: dict[int, PastRun] = {}
-    for number, created_at, name, drift, stray, *agree in connection.execute(PAST_RUNS):
-        proofs = dict(zip(("rollup", "receipts", "outbox"), agree, strict=True))
-        run = runs.setdefault(number, PastRun(number, created_at, {}, proofs))
-        if name is not None:
-            run.drifts[name] = drift
-        if stray:
-            runs[number] = run._replace(strays=run.strays | {name})
-    return list(runs.values())
+    """The last fourteen runs, the newest first."""
+    return [PastRun(*row) for row in connection.execute(PAST_RUNS)]

@@ -1,10 +1,8 @@
 """A run's result: the numbers that it prints, writes and acts on. Distances are in metres."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from types import MappingProxyType
 from typing import NamedTuple
 
 from rocket_rides.distance import EXACT
@@ -167,17 +165,15 @@ class RatingsVerdict:
 
 
 class PastRun(NamedTuple):
-    """A past run, from its row in `reconciliations`."""
+    """A past run, from its row in `reconciliations`: what agreed, or None where nobody looked."""
 
     id: int
     created_at: datetime
-    drifts: dict[str, Decimal]  # by consumer
-    # Whether the rollup, the receipts and the outbox agreed; None where nobody looked.
-    proofs: Mapping[str, bool | None] = MappingProxyType({})
-    strays: frozenset[str] = frozenset()  # consumers whose checkpoint lay past every ride
-
-    def found_wrong(self, consumer: str) -> bool:
-        return bool(self.drifts.get(consumer)) or consumer in self.strays
+    totals: bool | None = None
+    rollup: bool | None = None
+    receipts: bool | None = None
+    outbox: bool | None = None
+    ratings: bool | None = None
 
 
 @dataclass

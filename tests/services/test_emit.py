@@ -29,6 +29,20 @@ def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     assert result.resets == ["long", "short", "stray"]
     asked = world.connection.execute("SELECT consumer_name FROM resets ORDER BY 1").fetchall()
     assert asked == [("long",), ("short",), ("stray",)]
-    [run] = past_runs(world.connection)
-    assert run.drifts == {"right": 0, "short": -1, "long": 1, "stray": 0, "gone": -7}
-    assert [name for name in run.drifts if not run.found_wrong(name)] == ["right"]
+
+
+def test_a_past_run_tells_whether_all_totals_agreed(world: World) -> None:
+    """A stray checkpoint is wrong, although the total may have been right."""
+    exact = Decimal(7)
+    right, off = Compared("right", 2, exact, exact), Compared("off", 2, exact + 1, exact)
+    stray = Compared("stray", 99, exact, exact, stray=True)
+    for consumers in [], [right], [right, off], [right, stray]:
+        with world.connection.transaction():
+            emit(world.connection, Result(datetime.now(UTC), 2, consumers=[*consumers]))
+    found = past_runs(world.connection)
+    assert [(run.totals, run.rollup) for run in found] == [
+        (False, None),
+        (False, None),
+        (True, None),
+        (None, None),
+    ]
