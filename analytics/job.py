@@ -41,8 +41,7 @@ from analytics.result import Compared, Proved, Result
 from analytics.rides import UNREADABLE, Rides
 from analytics.session import cause
 from analytics.steps import Step
-from analytics.tidying import UNTIDY, tidy
-from analytics.warehouse import Warehouse
+from analytics.warehouse import UNTIDY, Warehouse
 from rocket_rides.faults import reached
 
 HAD_RIDES = """
@@ -209,7 +208,7 @@ class Job:
 
     def _tidy(self, result: Result) -> None:
         try:
-            tidy(self.warehouse)
+            self.warehouse.tidy()
         except UNTIDY as error:
             result.notes.append(f"The warehouse was not tidied ({cause(error)}).")
 

@@ -11,7 +11,7 @@ A crash leaves behind, by the step at which it comes:
   the warehouse's log does not name, which a later run deletes once they are old enough.
 * after that and before the commit: a warehouse with this run's rides. The next run continues from
   there, and detects the same drift.
-* after the commit: nothing, or files that were to be merged, which the next run merges.
+* after the commit: nothing.
 
 Only one run at a time: the session that emits the result holds an advisory lock.
 """

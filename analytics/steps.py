@@ -12,5 +12,3 @@ class Step(Enum):
     AFTER_PLACING = "after the new files are in their places and before the table names them"
     BEFORE_COMMIT = "after the table names them and before the commit"
     AFTER_COMMIT = "after the commit"
-    BEFORE_MERGE = "after small files were merged and before the table names the result"
-    AFTER_MERGE = "after the table names the result"

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction
 
 from analytics import parquet
 from analytics.ledger import Broken, Ledger
@@ -128,11 +128,8 @@ class Table:
                     if info and info.reconciliation:
                         yield info.reconciliation
 
-    def place(self, folder: Path, file: File, *, new: bool = True) -> AddAction:
-        """Move a file from `folder` to its place, on disk. It counts once the action is committed.
-
-        `new`: whether it brings rides that the table lacks.
-        """
+    def place(self, folder: Path, file: File) -> AddAction:
+        """Move a file from `folder` to its place, on disk. It counts once that is committed."""
         target = self.folder / file.path
         target.parent.mkdir(exist_ok=True)
         (folder / file.path).rename(target)
@@ -145,28 +142,23 @@ class Table:
             "nullCount": {"id": 0},
         }
         at = int(target.stat().st_mtime * 1000)
-        return AddAction(file.path, file.size, {DAY: str(file.day)}, at, new, json.dumps(stats))
+        return AddAction(file.path, file.size, {DAY: str(file.day)}, at, True, json.dumps(stats))
 
     def commit(
-        self,
-        actions: list[AddAction | RemoveAction],
-        mode: Literal["append", "overwrite"],
-        night: Night | None = None,
+        self, files: list[AddAction], mode: Literal["append", "overwrite"], night: Night
     ) -> None:
         """One transaction, on disk when this returns.
 
         Raises Unavailable if another run has committed meanwhile.
         """
-        properties = CommitProperties()
-        if night:
-            said = json.loads(msgspec.json.encode(night))
-            carried = [Transaction(APP, night.ledger.run)]
-            properties = CommitProperties({"reconciliation": said}, app_transactions=carried)
+        said = json.loads(msgspec.json.encode(night))
+        carried = [Transaction(APP, night.ledger.run)]
+        properties = CommitProperties({"reconciliation": said}, app_transactions=carried)
         try:
             delta = self.delta or self._create()
             before = f"{delta.version():020}"
             delta.create_write_transaction(
-                actions, mode, SCHEMA, [DAY],
+                [*files], mode, SCHEMA, [DAY],
                 commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
             )  # fmt: skip
             delta.update_incremental()

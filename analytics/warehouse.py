@@ -5,7 +5,7 @@
 
 Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
 names them in one transaction of the table, which carries the run's number: no run counts twice.
-Nobody reads what a crash leaves, and a later run removes it (`analytics.tidying`).
+Nobody reads what a crash leaves, and a later run removes it.
 
 The driver and all executors must have the same folder under the same path. Only one process at a
 time writes to it: the job holds a lock.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from analytics.ledger import Block, Broken, Ledger, Owner
@@ -30,6 +31,7 @@ from rocket_rides.errors import Unavailable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+UNTIDY = (Broken, Unavailable, DeltaError, OSError)
 COLUMNS = "id BIGINT, created_at TIMESTAMP, distance DECIMAL(12,3), day DATE"
 
 
@@ -63,6 +65,11 @@ class Warehouse:
     def forget_hidden(self) -> None:
         """Remove what runs have left behind. Only for the holder of the lock."""
         shutil.rmtree(self._hidden, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove what nobody has needed for long, after a run has published. Raises UNTIDY."""
+        self.table.forget()
+        self.forget_hidden()
 
     def forget_staged(self) -> None:
         """Remove what this run has written and not published, and folders that only it needed."""
@@ -132,7 +139,7 @@ class Warehouse:
         If that is ride 0, they replace all that were there.
         """
         night = Night(after, ledger.after_run(self.table.run + 1, owner))
-        self.table.commit([*files], "append" if after else "overwrite", night)
+        self.table.commit(files, "append" if after else "overwrite", night)
 
 
 def within(blocks: Sequence[Block]) -> str:

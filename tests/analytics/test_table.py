@@ -1,4 +1,4 @@
-"""The table, night by night: what counts, what is merged, what is kept for readers, what goes."""
+"""The table, night by night: what counts, what is kept for readers, what goes."""
 
 import os
 from collections.abc import Callable
@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics import parquet
-from analytics.cells import BLOCK, Cell
-from analytics.ledger import Broken, Ledger
+from analytics.cells import BLOCK
+from analytics.ledger import Ledger
 from analytics.result import Tally
-from analytics.steps import Step
-from analytics.tidying import MOST, tidy
 from analytics.warehouse import Warehouse
 from rocket_rides.errors import Unavailable
-from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.warehouse import (
     DAY_ONE,
     DAYS,
@@ -29,7 +25,6 @@ from tests.support.warehouse import (
     nights,
     publish,
     table,
-    usual,
     write,
 )
 
@@ -81,62 +76,6 @@ def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(tmp_path:
     assert found == [DAYS[:1], DAYS[1:3], DAYS[3:]]
 
 
-def test_a_day_that_is_over_becomes_one_file_with_its_rides_in_order(tmp_path: Path) -> None:
-    nights(tmp_path, 3)
-    files = sorted(table(tmp_path).files(), key=lambda file: file.first)
-    assert [(file.day, file.rides, file.first, file.last) for file in files] == [
-        (DAYS[0], 2, 1, 2),
-        (DAYS[1], 3, 3, 5),
-        (DAYS[2], 3, 6, 8),
-        (DAYS[3], 1, 9, 9),
-    ]
-    merged = pq.ParquetFile(tmp_path / "rides" / files[1].path)
-    assert merged.read(columns=["id"])["id"].to_pylist() == [3, 4, 5]
-    assert content(tmp_path) == Tally(9, 9 * METRE)
-    assert not (tmp_path / ".staging").exists()
-
-
-def test_the_newest_day_is_merged_once_it_has_many_files(tmp_path: Path) -> None:
-    ledger = Ledger()
-    for ride in range(1, MOST + 1):
-        ledger = night(tmp_path, ledger, (DAY_ONE, [ride]))
-    assert len(named(tmp_path)) == MOST
-    ledger = night(tmp_path, ledger, (DAY_ONE, [MOST + 1]))
-    assert len(named(tmp_path)) == 1
-    assert content(tmp_path) == ledger.total
-
-
-@pytest.mark.parametrize("step", [Step.BEFORE_MERGE, Step.AFTER_MERGE])
-def test_a_merge_that_crashes_loses_no_ride_and_counts_none_twice(
-    tmp_path: Path, step: Step
-) -> None:
-    ledger = nights(tmp_path, 1)
-    with pytest.raises(InjectedCrash), crash_at(step):
-        ledger = night(tmp_path, ledger, (DAYS[1], [4]), (DAYS[2], [5]))
-    ledger = Ledger().extended(5, [Cell(1, 5, 5, 5 * METRE)])
-    assert content(tmp_path) == ledger.total
-    ledger = night(tmp_path, ledger, (DAYS[2], [6]))
-    assert content(tmp_path) == ledger.total
-    assert len([path for path in named(tmp_path) if str(DAYS[1]) in path]) == 1
-
-
-@pytest.mark.parametrize(("lost", "what"), [(True, "is missing"), (False, "don't hold the rides")])
-def test_files_that_do_not_hold_what_the_log_says_are_not_merged(
-    tmp_path: Path, lost: bool, what: str
-) -> None:
-    base = nights(tmp_path, 1)
-    warehouse = Warehouse(tmp_path)
-    (one, [file]), (other, rest) = (write(warehouse, DAYS[day], [3 + day]) for day in (1, 2))
-    said = [file if lost else file._replace(rides=2), *rest]
-    publish(warehouse, said, base, base.extended(5, [one, other]))
-    if lost:
-        (tmp_path / "rides" / file.path).unlink()
-    before = named(tmp_path)
-    with pytest.raises(Broken, match=what):
-        tidy(warehouse)
-    assert named(tmp_path) == before
-
-
 def age(folder: Path, days: int, files: str = "*") -> None:
     """What is there now has been there for so many days."""
     at = (datetime.now(UTC) - timedelta(days)).timestamp()
@@ -144,21 +83,18 @@ def age(folder: Path, days: int, files: str = "*") -> None:
         os.utime(path, (at, at))
 
 
-def test_a_reader_is_not_disturbed_by_a_merge(tmp_path: Path) -> None:
-    ledger = nights(tmp_path, 1)
+def test_a_reader_is_not_disturbed_by_a_night_that_replaces_all(tmp_path: Path) -> None:
+    nights(tmp_path, 1)
     reader = DeltaTable(tmp_path / "rides")
-    before = set(reader.file_uris())
     age(tmp_path, days=29)
-    for number in (1, 2):
-        ledger = usual(tmp_path, ledger, number)
-    assert before - set(DeltaTable(tmp_path / "rides").file_uris())
+    night(tmp_path, Ledger(), (DAYS[0], [1, 2, 3, 4]))
+    assert not set(reader.file_uris()) & set(DeltaTable(tmp_path / "rides").file_uris())
     assert len(reader.to_pyarrow_table()) == 3
     assert len(DeltaTable(tmp_path / "rides", version=reader.version()).to_pyarrow_table()) == 3
 
 
 def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
-    long_ago = datetime.now(UTC) - timedelta(days=31)
-    ledger = nights(tmp_path, 2, at=long_ago)
+    ledger = nights(tmp_path, 2)
     crashed = Warehouse(tmp_path)
     _, files = write(crashed, DAYS[2], [7])
     crashed.place(files, rebuilding=False)
@@ -166,8 +102,7 @@ def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     ledger = night(tmp_path, ledger, (DAYS[2], [7, 8]), (DAYS[3], [9]), tidied=False)
     assert on_disk(tmp_path) > named(tmp_path)
-    age(tmp_path, days=31, files="*.parquet")
-    tidy(warehouse, long_ago)
+    warehouse.tidy()
     assert on_disk(tmp_path) == named(tmp_path)
     assert content(tmp_path) == ledger.total
     assert [each.ledger.run for each in table(tmp_path).nights()] == [3]
@@ -176,11 +111,10 @@ def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
 
 def test_another_retention_takes_effect(tmp_path: Path) -> None:
     nights(tmp_path, 2)
-    assert len(on_disk(tmp_path)) > len(named(tmp_path))
     for days in (30, 1):
         warehouse = Warehouse(tmp_path, retention_days=days)
         age(tmp_path, days=3)
-        tidy(warehouse)
+        warehouse.tidy()
         delta = DeltaTable(tmp_path / "rides")
         assert set(delta.metadata().configuration.values()) == {f"interval {days} days"}
     assert [each.ledger.run for each in table(tmp_path).nights()] == []

@@ -13,15 +13,12 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at, listening
 from tests.support.books import MILLIMETRE, Books, exact, tally
 
-# What a crash amid a merge leaves behind, tests/analytics/test_table.py shows.
-STEPS = [step for step in Step if "MERGE" not in step.name]
-
 
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:
     books.add(*range(1, 8))
     books.claim("consumer0", 3, drift=MILLIMETRE)
     emitted = int(bool(books.run().resets))
-    for step, full in [*((step, False) for step in STEPS), (Step.BEFORE_COMMIT, True)]:
+    for step, full in [*((step, False) for step in Step), (Step.BEFORE_COMMIT, True)]:
         books.add("10.001", "20.002")
         with pytest.raises(InjectedCrash), crash_at(step):
             books.job().run_once(full=full)
@@ -108,7 +105,7 @@ def test_a_broken_log_is_told_and_all_is_rebuilt(books: Books) -> None:
 
 
 def test_another_engine_that_reads_delta_tables_finds_the_same_rides(books: Books) -> None:
-    """In files that tasks wrote, and in one that was merged. It has a reader of its own."""
+    """It has a reader of its own."""
     books.add_many(30_000, at="timestamptz '2026-01-01 12:00+00'")
     books.run()
     books.add(1, 2, "0.001", "999999.999")

@@ -15,7 +15,6 @@ from analytics.ledger import Ledger, Owner
 from analytics.parquet import File
 from analytics.result import Tally
 from analytics.table import Table
-from analytics.tidying import tidy
 from analytics.warehouse import Warehouse
 
 DAY_ONE = date(2026, 11, 1)
@@ -44,7 +43,6 @@ def night(
     base: Ledger,
     *rides: tuple[date, Sequence[int]],
     tidied: bool = True,
-    at: datetime | None = None,
 ) -> Ledger:
     """A night that finds these rides new; returns what the warehouse holds then."""
     warehouse = Warehouse(folder)
@@ -54,7 +52,7 @@ def night(
     ledger = base.extended(max((cell.last for cell in cells), default=base.position), cells)
     publish(warehouse, [file for _, files in written for file in files], base, ledger)
     if tidied:
-        tidy(warehouse, at)
+        warehouse.tidy()
     return ledger
 
 
@@ -63,17 +61,17 @@ def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledge
     warehouse.publish(placed, base.position, ledger, OWNER)
 
 
-def nights(folder: Path, count: int, at: datetime | None = None) -> Ledger:
+def nights(folder: Path, count: int) -> Ledger:
     ledger = Ledger()
     for number in range(count):
-        ledger = usual(folder, ledger, number, at)
+        ledger = usual(folder, ledger, number)
     return ledger
 
 
-def usual(folder: Path, base: Ledger, number: int, at: datetime | None = None) -> Ledger:
+def usual(folder: Path, base: Ledger, number: int) -> Ledger:
     """A night that finds two rides of its day, and one of the next."""
     one, two, three = (3 * number + ride for ride in (1, 2, 3))
-    return night(folder, base, (DAYS[number], [one, two]), (DAYS[number + 1], [three]), at=at)
+    return night(folder, base, (DAYS[number], [one, two]), (DAYS[number + 1], [three]))
 
 
 def table(folder: Path) -> Table:

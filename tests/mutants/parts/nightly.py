@@ -18,7 +18,6 @@ extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_war
 verify = partial(Mutant, file="analytics/proofs/warehouse.py", tests="services/test_verify.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
-tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 
 MUTANTS = [
@@ -79,10 +78,10 @@ MUTANTS = [
         "app_transactions=carried)",
         "app_transactions=[])",
     ),
-    tidying(
-        "the newest day is merged every night",
-        "(MOST if day == newest else 1)",
-        "1",
+    table(
+        "what a crash has left behind stays",
+        "enforce_retention_duration=False, full=True)",
+        "enforce_retention_duration=False)",
     ),
     emit(
         "consumers that are right are reset, too",
