@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast \
+.PHONY: help setup fleet status psql log dead-letters break test test-stock test-fast \
 	prove chaos images mutants reconcile lint format bench docs lock clean
 
 help:
@@ -16,7 +16,7 @@ help:
 	@echo "make status  what flows, how far everyone is, and whether all is well; ARGS=--json"
 	@echo "make break   list the ways to break the running fleet; ARGS=wipe-log does one, and shows"
 	@echo "             how the fleet heals"
-	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
+	@echo "make psql    a prompt on the fleet's database; ARGS='-c \"SELECT 1\"'"
 	@echo "make log     the log's entries; ARGS=\"--since 10m\", ARGS=--follow, ARGS=--help"
 	@echo "make dead-letters   receipts that can't be delivered: ARGS=list, ARGS=\"replay 521\", --help"
 	@echo "make test    set up, then run the test suite on private servers"
@@ -54,10 +54,10 @@ fleet:
 	@$(INSTALL) fleet
 	@$(QUIET) $(BIN)/python -m demo
 
-# For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
-psql redis-cli:
+# For a second terminal: a prompt on the Postgres that the fleet uses. honcho reads .env here too.
+psql:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.prompt $@ $(ARGS)
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.psql $(ARGS)
 
 # exec: a shell in between would end by Ctrl-C, and make say that this had failed.
 status:

@@ -29,7 +29,7 @@ In a second terminal{{where}}:
   curl http://{{api}}/rides/1/receipt   what became of a ride's receipt
   make status         what flows, how far everyone is, and whether all is well
   make break          ways to break it and watch it heal
-  make log            the entries of its log; make redis-cli is a prompt on it
+  make log            the entries of its log
   make psql           a prompt on its database
   make dead-letters   receipts that could not be delivered
 {RULE}"""

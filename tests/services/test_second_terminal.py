@@ -11,8 +11,7 @@ from rocket_rides.fleet import no_fleet_on
 
 AWAY = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 COMMANDS = {
-    "psql": ("demo.embedded.prompt", "psql"),
-    "redis-cli": ("demo.embedded.prompt", "redis-cli"),
+    "psql": ("demo.embedded.psql",),
     "log": ("rocket_rides.log",),
     "break": ("demo.breaking", "freeze"),
     "dead-letters": ("consumers.receipts.dead", "list"),
@@ -26,9 +25,8 @@ def test_without_a_fleet_one_line_says_so(command: str, tmp_path: Path) -> None:
     assert said.endswith(f"{no_fleet_on(tmp_path)}\n")
 
 
-@pytest.mark.parametrize("command", ["psql", "redis-cli"])
-def test_a_server_of_ones_own_that_is_away_is_one_line(command: str, tmp_path: Path) -> None:
-    said = refused_by(command, DATA_DIR=str(tmp_path), **AWAY)
+def test_a_server_of_ones_own_that_is_away_is_one_line(tmp_path: Path) -> None:
+    said = refused_by("psql", DATA_DIR=str(tmp_path), **AWAY)
     assert "refused" in said
     assert "make fleet" not in said
 

@@ -1,11 +1,10 @@
-"""What a newcomer reads when the fleet is up, and the prompts on its servers."""
+"""What a newcomer reads when the fleet is up, and the prompt on its Postgres."""
 
 import re
 import subprocess
 from pathlib import Path
 
 import httpx
-import redis
 
 from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet, person, told
@@ -23,11 +22,9 @@ def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
     assert f"In a second terminal, with DATA_DIR={fleet.data}:" in said
 
 
-def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> None:
+def test_psql_is_on_the_postgres_that_the_fleet_uses(fleet: Fleet) -> None:
     asked = ("-XAtc", "SELECT current_database(), name FROM checkpoints ORDER BY name LIMIT 1")
-    assert told(fleet, "demo.embedded.prompt", "psql", *asked) == (0, "rocket_rides|consumer0\n")
-    asked = ("EXISTS", "rocket-rides-log")
-    assert told(fleet, "demo.embedded.prompt", "redis-cli", *asked) == (0, "1\n")
+    assert told(fleet, "demo.embedded.psql", *asked) == (0, "rocket_rides|consumer0\n")
 
 
 def command_line(process: subprocess.Popen[str], program: str) -> str:
@@ -40,26 +37,8 @@ def command_line(process: subprocess.Popen[str], program: str) -> str:
 def test_a_password_is_handed_over_where_nobody_else_sees_it(fleet: Fleet) -> None:
     config = Settings.model_construct(data_dir=fleet.data)
     url = config.postgres_url.replace("//postgres@", "//postgres:s3cret@")
-    with person(fleet, "demo.embedded.prompt", "psql", "-XAt", DATABASE_URL=url) as prompt:
+    with person(fleet, "demo.embedded.psql", "-XAt", DATABASE_URL=url) as prompt:
         shown = command_line(prompt, "psql\0--dbname=")
         said, _ = prompt.communicate("\\getenv given PGPASSWORD\n\\echo :given\n", timeout=PATIENCE)
     assert "s3cret" not in shown
     assert said == "s3cret\n"
-
-
-def test_a_small_redis_cli_answers_each_line_as_the_user_of_the_url(fleet: Fleet) -> None:
-    log_url = Settings.model_construct(data_dir=fleet.data).log_url
-    with redis.Redis.from_url(log_url) as control:
-        rights = {"enabled": True, "passwords": ["+s3cret"], "categories": ["+@all"]}
-        control.acl_setuser("somebody", keys=["*"], **rights)
-    lines = "ACL WHOAMI\nEXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\n"
-    lines += "XRANGE none - +\nXINFO STREAM rocket-rides-log\nquit\nECHO left\n"
-    url = log_url.replace("//", "//somebody:s3cret@", 1)
-    with person(fleet, "demo.embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
-        told, _ = prompt.communicate(lines, timeout=PATIENCE)
-    said = told.splitlines()
-    assert said[:4] == ["'somebody'", "1", "'a b'", "None"]
-    assert said[4].startswith("(error) unknown command")
-    assert said[5] == "[]"
-    assert said[6].startswith("{'length': ")
-    assert "left" not in told
