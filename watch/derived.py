@@ -41,6 +41,7 @@ RECEIPTS_FACTS = f"""
                     WHERE starts_with(name, '{RECEIPTS}')),
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
         'entries_not_ours', done.entries_not_ours, 'entries_set_aside', done.entries_set_aside,
+        'entries_passed', done.entries_passed,
         'dead', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT %(limit)s) letters),
         'being_sent_again', (SELECT count(*) FROM (
@@ -58,7 +59,8 @@ RECEIPTS_FACTS = f"""
     FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
                  coalesce(sum(dead), 0) AS given_up,
                  coalesce(sum(entries_not_ours), 0) AS entries_not_ours,
-                 coalesce(sum(entries_set_aside), 0) AS entries_set_aside
+                 coalesce(sum(entries_set_aside), 0) AS entries_set_aside,
+                 coalesce(sum(entries_passed), 0) AS entries_passed
           FROM receipts_workers) done
     LEFT JOIN receipts_lag lag ON true
     LEFT JOIN LATERAL (

@@ -55,6 +55,7 @@ class Counts:
     resends_skipped: int
     entries_set_aside: int
     entries_not_ours: int
+    entries_passed: int  # records of types that it does not handle
     crashes_injected: int
     resets_applied: int
 
@@ -137,6 +138,7 @@ class Receipts:
     in_flight: int = 0
     waiting: int = 0  # for their next attempt
     entries_not_ours: int = 0  # as of a reader
+    entries_passed: int = 0
     entries_set_aside: int = 0
 
 

@@ -51,6 +51,7 @@ HELP = {
     "reader_resends_skipped_total": "Rides sent again, and skipped.",
     "reader_entries_set_aside_total": "Entries that were not records, set aside in dead_letters.",
     "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
+    "reader_entries_passed_total": "Records of types that it does not handle.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
     "reader_resets_applied_total": "Wrong totals that a reset made right.",
     # What is derived from the rides.
@@ -185,6 +186,7 @@ def _counts(counts: Counts, labels: Labels) -> Iterator[Sample]:
     yield "reader_resends_skipped_total", counts.resends_skipped, labels
     yield "reader_entries_set_aside_total", counts.entries_set_aside, labels
     yield "reader_entries_not_ours_total", counts.entries_not_ours, labels
+    yield "reader_entries_passed_total", counts.entries_passed, labels
     yield "reader_crashes_injected_total", counts.crashes_injected, labels
     yield "reader_resets_applied_total", counts.resets_applied, labels
 
@@ -205,6 +207,7 @@ def _receipts(receipts: Receipts) -> Iterator[Sample]:
     labels = {"kind": "group", "reader": "receipts"}  # as in GET /consumers
     yield "reader_entries_set_aside_total", receipts.entries_set_aside, labels
     yield "reader_entries_not_ours_total", receipts.entries_not_ours, labels
+    yield "reader_entries_passed_total", receipts.entries_passed, labels
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:

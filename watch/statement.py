@@ -69,7 +69,7 @@ READERS = f"""
             'gaps_healed', gaps_healed, 'records_healed', records_healed,
             'distance_healed', distance_healed, 'resends_skipped', resends_skipped,
             'entries_set_aside', entries_set_aside,
-            'entries_not_ours', checkpoints.entries_not_ours,
+            'entries_not_ours', checkpoints.entries_not_ours, 'entries_passed', entries_passed,
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied
         )
     ) ORDER BY kind, name), '[]')

@@ -59,6 +59,8 @@ def test_what_is_told_is_what_is_known() -> None:
         ("receipts_in_flight", ""): 8,
         ("receipts_waiting", ""): 4,
         ("reader_entries_not_ours_total", "kind=group reader=receipts"): 14,
+        ("reader_entries_passed_total", "kind=total reader=consumer0"): 8,
+        ("reader_entries_passed_total", "kind=group reader=receipts"): 16,
         ("reader_entries_set_aside_total", "kind=group reader=receipts"): 15,
         ("receipts_swept_total", ""): 6,
         ("receipts_given_up_total", ""): 11,

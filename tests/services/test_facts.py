@@ -108,7 +108,7 @@ def test_what_a_reader_has_healed_is_told(world: World) -> None:
     world.send("1.001", "2.002", "3.003")
     world.log().trim_to(1, exactly=True)
     catch_up(world.consumer())
-    healed = Counts(1, 2, Decimal("3.003"), 0, 0, 0, 0, 0)
+    healed = Counts(1, 2, Decimal("3.003"), 0, 0, 0, 0, 0, 0)
     assert reader(seen(world), "consumer0").counts == healed
 
 

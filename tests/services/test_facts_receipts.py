@@ -35,8 +35,8 @@ STATES = {
 }  # fmt: skip
 WORKERS = """
     INSERT INTO receipts_workers
-        (name, delivered, dead, swept, entries_not_ours, entries_set_aside)
-    VALUES ('a', 20, 1, 2, 4, 0), ('b', 30, 1, 3, 5, 1)
+        (name, delivered, dead, swept, entries_not_ours, entries_set_aside, entries_passed)
+    VALUES ('a', 20, 1, 2, 4, 0, 6), ('b', 30, 1, 3, 5, 1, 7)
 """
 
 
@@ -61,6 +61,7 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     assert (receipts.queued, receipts.in_flight, receipts.waiting) == (2, 3, 3)
     assert (receipts.dead, receipts.being_sent_again, receipts.pending) == (2, 2, 6)
     assert (receipts.entries_not_ours, receipts.entries_set_aside) == (9, 1)
+    assert receipts.entries_passed == 13
     assert [(dead.ride, dead.attempts) for dead in receipts.newest_dead] == [(7, 10), (3, 10)]
     assert receipts.newest_dead[0].reason == "status 410"
     [shown] = [each for each in consumers.show(world.connection) if each["kind"] == "group"]

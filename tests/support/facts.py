@@ -28,7 +28,7 @@ AWAY = Server(False, "connection refused")
 
 
 def counts(**changed: Any) -> Counts:
-    none = Counts(0, 0, Decimal(0), 0, 0, 0, 0, 0)
+    none = Counts(0, 0, Decimal(0), 0, 0, 0, 0, 0, 0)
     return replace(none, **changed)
 
 

@@ -13,6 +13,7 @@ COUNTS = counts(
     resends_skipped=30,
     entries_set_aside=1,
     entries_not_ours=4,
+    entries_passed=8,
     crashes_injected=7,
     resets_applied=1,
 )
@@ -65,6 +66,7 @@ FACTS = facts(
         in_flight=8,
         waiting=4,
         entries_not_ours=14,
+        entries_passed=16,
         entries_set_aside=15,
     ),
     dead_letters={"total": 2, "rollup": 1},
