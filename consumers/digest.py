@@ -20,7 +20,7 @@ class Digest:
     position: int
     last_redis_id: str
     records: list[Any] = field(default_factory=list)  # of the types that the reader handles
-    traces: list[Trace] = field(default_factory=list)  # of those records that have one
+    traces: dict[int, Trace] = field(default_factory=dict)  # by position; few records have one
     passed: int = 0  # records of other types
     gaps: list[Gap] = field(default_factory=list)
     skipped: int = 0
@@ -63,7 +63,7 @@ def digest(
                 if parse := types.get(record.type):
                     result.records.append(parse(record))
                     if record.trace:
-                        result.traces.append(record.trace)
+                        result.traces[record.id] = record.trace
                 else:
                     result.passed += 1
                 if record.prev > result.position:

@@ -64,7 +64,7 @@ class Report:
             self.healed(healed, reader.handler.RECORD)
         if counted := len(done.records) + HealedSum.of(done.healed).records:
             what = count(counted, reader.handler.RECORD)
-            extra = fields(done.traces)
+            extra = fields(done.traces.values())
             logger.info("%s up to %d, %s", what, reader.at.position, reader.handler, extra=extra)
 
     def healed(self, healed: Healed, record: str) -> None:

@@ -22,7 +22,7 @@ class Round:
     """What one round did. By default: nothing."""
 
     records: list[Any] = field(default_factory=list)  # in the order of their positions
-    traces: list[Trace] = field(default_factory=list)  # of these, where they have one
+    traces: dict[int, Trace] = field(default_factory=dict)  # of these, by position
     healed: list[Healed] = field(default_factory=list)  # as well
     skipped: int = 0  # re-sends
     set_aside: list[SetAside] = field(default_factory=list)

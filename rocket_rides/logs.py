@@ -38,6 +38,9 @@ def begin(level: str, style: str, **about: str) -> None:
         sys.stderr = _Written(output, "stderr", logging.ERROR)
         sys.excepthook = _uncaught
         threading.excepthook = lambda thread: _uncaught(*thread[:3])
+        sys.unraisablehook = lambda lost: _uncaught(
+            lost.exc_type, lost.exc_value, lost.exc_traceback
+        )
         logging.captureWarnings(True)
 
 
@@ -85,9 +88,12 @@ class _Output(logging.StreamHandler[TextIO]):
 
 
 class _Written(io.TextIOBase):
-    """A standard stream, each of whose texts, up to an end of line, is an event."""
+    """A standard stream, each of whose texts, up to an end of line, is an event.
 
-    def __init__(self, output: logging.Handler, name: str, level: int) -> None:
+    An error of the real stream is the writer's, as always.
+    """
+
+    def __init__(self, output: "_Output", name: str, level: int) -> None:
         self._output = output
         self._name = name
         self._level = level
@@ -97,9 +103,15 @@ class _Written(io.TextIOBase):
         """Take text as `print` writes it: in pieces, the last of which ends the line."""
         self._begun += text
         if self._begun.endswith("\n"):
-            whole, self._begun = self._begun, ""
-            self._output.handle(written(whole, self._name, self._level))
+            self.flush()
         return len(text)
+
+    def flush(self) -> None:
+        """Write what there is; Python's end does so, too."""
+        whole, self._begun = self._begun, ""
+        if whole:
+            event = self._output.format(written(whole, self._name, self._level))
+            print(event, file=self._output.stream, flush=True)
 
 
 def _uncaught(

@@ -11,6 +11,7 @@ from consumers.round import Round
 from consumers.totals.reset import Reset
 from consumers.totals.total import Total
 from rocket_rides.distance import EXACT
+from rocket_rides.tracing import fields
 
 logger = logging.getLogger("consumer")
 
@@ -29,7 +30,11 @@ class RideByRide(Report):
                 if isinstance(new, Healed):
                     self.healed(new, reader.handler.RECORD)
                 else:
-                    logger.info("ride %8d %12s m   total %s m", new.id, new.distance, total)
+                    trace = done.traces.get(new.id)
+                    about = {"ride_id": new.id, **fields([trace] if trace else [])}
+                    logger.info(
+                        "ride %8d %12s m   total %s m", new.id, new.distance, total, extra=about
+                    )
 
 
 def last_ride(new: Ride | Healed) -> int:

@@ -24,6 +24,19 @@ TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
 # Errors of a Postgres that is down, goes down, or starts. Any other is a mistake in chaos.
 AWAY = (psycopg.OperationalError, psycopg.InternalError, Unavailable)
 
+# A kind of record that no consumer handles, as docs/add-a-kind.md has it.
+NOTES = """
+    DO $$ BEGIN IF to_regclass('notes') IS NULL THEN
+        CREATE TABLE notes (
+            id bigint PRIMARY KEY DEFAULT nextval('log_position'),
+            created_at timestamptz NOT NULL DEFAULT now()
+        );
+        CREATE OR REPLACE VIEW log_records AS
+            SELECT id, created_at FROM rides
+            UNION ALL SELECT id, created_at FROM ratings
+            UNION ALL SELECT id, created_at FROM notes;
+    END IF; END $$
+"""
 TABLE = """
     CREATE SCHEMA IF NOT EXISTS chaos;
     CREATE TABLE IF NOT EXISTS chaos.drifts (
@@ -101,6 +114,7 @@ STATEMENTS = {TOTAL: WRONG_TOTAL, MINUTE: WRONG_MINUTE, OUTCOME: LOST_OUTCOME}
 def prepare(connection: psycopg.Connection) -> None:
     """Create the schema, unless it exists. Raises psycopg.Error."""
     connection.execute(TABLE, prepare=False)
+    connection.execute(NOTES)
 
 
 def make(connection: psycopg.Connection, kind: str, dice: random.Random) -> str | None:

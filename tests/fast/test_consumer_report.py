@@ -46,6 +46,6 @@ def test_the_line_about_a_batch_names_its_trace(caplog: pytest.LogCaptureFixture
     handler = SimpleNamespace(RECORD="ride")
     reader: Any = SimpleNamespace(handler=handler, at=SimpleNamespace(position=3))
     trace = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-    Report("me")(Round(records=["a", "b"], traces=[trace]), reader)
+    Report("me")(Round(records=["a", "b"], traces={2: trace}), reader)
     [line] = caplog.records
     assert line.__dict__["trace_id"] == trace.id

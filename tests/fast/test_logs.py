@@ -33,8 +33,15 @@ warnings.warn("old", FutureWarning)
 thread = threading.Thread(target=lambda: 1 / 0)
 thread.start()
 thread.join()
+class Worse:
+    def __del__(self):
+        1 / 0
+Worse()
 """
-UNCAUGHT, REFUSED = PROGRAM + "\n[][0]", PROGRAM + "\nraise SystemExit('refused: ü')"
+UNCAUGHT, REFUSED = (
+    PROGRAM + "\nsys.stderr.write('unended')\n[][0]",
+    PROGRAM + "\nraise SystemExit('refused: ü')",
+)
 
 
 def said(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -48,8 +55,16 @@ def said(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(("program", "last"), [(UNCAUGHT, "uncaught"), (REFUSED, "stderr")])
-def test_whatever_a_process_says_is_an_object_on_a_line_of_its_own(program: str, last: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "last"),
+    [
+        (UNCAUGHT, [("uncaught", "list index out of range"), ("stderr", "unended")]),
+        (REFUSED, [("stderr", "refused: ü")]),
+    ],
+)
+def test_whatever_a_process_says_is_an_object_on_a_line_of_its_own(
+    program: str, last: list[tuple[str, str]]
+) -> None:
     done = said(program, LOG_FORMAT="JSON")
     assert done.stderr == ""
     assert done.returncode == 1
@@ -69,15 +84,13 @@ def test_whatever_a_process_says_is_an_object_on_a_line_of_its_own(program: str,
         ("WARNING", "py.warnings", told[4][2]),
     ]
     assert "FutureWarning: old" in told[4][2]
-    assert told[5] == ("CRITICAL", "uncaught", "division by zero")
-    assert told[6][1] == last
-    assert len(told) == 7
+    assert told[5:7] == [("CRITICAL", "uncaught", "division by zero")] * 2
     assert (events[0]["trace_ids"], events[0]["sum"]) == (["a", "b"], "0.1")
     assert (events[1]["ride_id"], events[1]["trace_id"]) == (5, "a")
-    for event in (events[2], events[5]):
+    for event in (events[2], events[5], events[6]):
         assert event["exception"].startswith("Traceback")
         assert event["exception"].endswith("ZeroDivisionError: division by zero")
-    assert told[6][2] == ("refused: ü" if last == "stderr" else "list index out of range")
+    assert [(logger, message) for _, logger, message in told[7:]] == last
 
 
 def test_a_person_reads_lines_with_the_traces_at_their_ends() -> None:

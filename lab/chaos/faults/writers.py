@@ -23,6 +23,12 @@ IMPORT = TAKE.replace(
     "(distance) VALUES ($1)",
     "(distance, created_at) VALUES ($1, now() - make_interval(secs => $2))",
 )
+# A record that no consumer handles (`lab.chaos.drifts`).
+NOTE = """
+    WITH note AS (INSERT INTO notes DEFAULT VALUES RETURNING id)
+    INSERT INTO staged_log_records (id, action, object, data)
+    SELECT id, 'create', 'note', jsonb_build_object('id', id) FROM note
+"""
 LONGEST_AGO = 150.0  # seconds
 BURSTS = (1, 5, 40)  # entries at a time
 
@@ -40,7 +46,7 @@ OURS = """
 def hold(scene: Scene, dice: random.Random) -> str:
     """A transaction draws numbers, stays open while higher ones commit, and then commits.
 
-    Half of them write rides of minutes that are over.
+    Half of them write rides of minutes that are over, and each writes a record of another kind.
     """
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
     ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
@@ -49,6 +55,7 @@ def hold(scene: Scene, dice: random.Random) -> str:
     with moot_if_away(), closing(_connect(scene)) as connection:
         for ask in asks:
             answers.append(_take(connection, ask, ago))
+            connection.execute(NOTE)
             scene.wait(seconds / rides)
         for ask in asks:
             ask.whole = True  # it may be committed even without an answer

@@ -61,7 +61,7 @@ class Judge:
         self._totals.moves(did, commit.at)
 
     def _takes(self, did: Did) -> None:
-        rides, records = did["rides"] + did["ratings"], did["staged_log_records"]
+        rides, records = did["rides"] + did["ratings"] + did["notes"], did["staged_log_records"]
         require(all(change.what == "I" for change in rides), "a ride stays as it is")
         require(all(change.what in "ID" for change in records), "a record stays as it is")
         new = [taken(change.row) for change in rides]

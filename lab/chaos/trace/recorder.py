@@ -29,6 +29,7 @@ LAST_LOOK = 30.0
 TABLES = {
     "rides": ("id", "distance"),
     "ratings": ("id",),
+    "notes": ("id",),
     "staged_log_records": ("id", "data"),
     "streamer_state": ("last_sent_id",),
     "terms": ("after", "term"),

@@ -78,7 +78,7 @@ class Replica:
 def opened(life: Life) -> Replica:
     """The replica at the beginning of a life, which must be right. Raises NotAllowed."""
     replica, rows = Replica(life.at), life.tables
-    for row in (*rows["rides"], *rows["ratings"]):
+    for row in (*rows["rides"], *rows["ratings"], *rows["notes"]):
         replica.take(taken(row))
     replica.staged.update(map(staged, rows["staged_log_records"]))
     [state] = rows["streamer_state"]
