@@ -13,9 +13,11 @@ WORKDIR /app
 
 # Before the code, which changes more often. Wheels only: no compiler belongs in here. pip compiles
 # them: with a read-only root, each start and each health check would otherwise do so anew.
-COPY requirements/services.txt requirements/
+# With LOCK=telemetry, what exports to OpenTelemetry is there, too.
+ARG LOCK=services
+COPY requirements/${LOCK}.txt requirements/
 RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: \
-    -r requirements/services.txt
+    -r requirements/${LOCK}.txt
 
 
 FROM packages AS analytics

@@ -42,6 +42,7 @@ from analytics.rides import UNREADABLE, Rides
 from analytics.session import cause
 from analytics.steps import Step
 from analytics.warehouse import UNTIDY, Warehouse
+from rocket_rides import telemetry
 from rocket_rides.faults import reached
 
 HAD_RIDES = """
@@ -70,19 +71,23 @@ class Job:
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
-        frozen = freeze(self.connection)
+        with telemetry.stage("freeze"):
+            frozen = freeze(self.connection)
         result.position = frozen.position
         reached(Step.AFTER_FREEZE)
         known = self._known(frozen.history, full, result)
         base = Ledger() if full else known
         rides = Rides(self.connection, self.spark, self.warehouse, base, self.shown)
         try:
-            new, sample, old = self._extract(rides, frozen, known, full)
-            if full:
-                self._verify_all(rides, known, new, result)
-            else:
-                result.mismatches = verify.against_postgres(self.connection, sample, [*new, *old])
-                result.verified = len(sample)
+            with telemetry.stage("extract"):
+                new, sample, old = self._extract(rides, frozen, known, full)
+            with telemetry.stage("verify the warehouse"):
+                if full:
+                    self._verify_all(rides, known, new, result)
+                else:
+                    summed = [*new, *old]
+                    result.mismatches = verify.against_postgres(self.connection, sample, summed)
+                    result.verified = len(sample)
             ledger = base.extended(frozen.position, new)
             result.total = ledger.total
             result.last_ride_id = ledger.blocks[-1].last if ledger.blocks else 0
@@ -91,12 +96,15 @@ class Job:
                 _compare(standing, frozen.position, base, [*new, *old])
                 for standing in frozen.consumers
             ]
-            self._prove_others(rides, full, result)
+            with telemetry.stage("prove"):
+                self._prove_others(rides, full, result)
             # A repair would have changed the sums that were taken above.
             ownership.require_no_repair(self.connection, frozen.history)
             if not check and (full or not result.mismatches):
-                self._emit(rides, ledger, frozen, result, started)
-                self._tidy(result)
+                with telemetry.stage("emit"):
+                    self._emit(rides, ledger, frozen, result, started)
+                with telemetry.stage("tidy"):
+                    self._tidy(result)
         finally:
             self.warehouse.forget_staged()
         result.seconds = time.monotonic() - started

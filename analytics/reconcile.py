@@ -33,7 +33,7 @@ from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import rides_ahead
 from analytics.prerequisites import require_java, require_packages
-from rocket_rides import database, errors, fleet, logs, settings
+from rocket_rides import database, errors, fleet, logs, settings, telemetry
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock, try_lock
 
@@ -76,7 +76,8 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
                 result = job.run_once(check=arguments.check, full=arguments.full)
         except SPARK_ERRORS as error:
             raise Unavailable(f"Spark: {cause(error)}") from None
-        tell(result, connection, arguments)
+        with telemetry.stage("report"):
+            tell(result, connection, arguments)
     return AGREED if result.agrees else DRIFTED
 
 
@@ -155,7 +156,9 @@ def main() -> None:
     if config.log_format == logs.JSON:
         logs.begin(config.log_level, logs.JSON)
     try:
-        status = run(arguments, config)
+        telemetry.begin(config, "reconciler")
+        with telemetry.stage("reconcile"):
+            status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""
         sys.stderr.write(f"not reconciled: {nobody or errors.in_one_line(reason)}\n")

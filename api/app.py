@@ -9,8 +9,9 @@ from api.pool import open_pool
 from api.problems import answer_errors
 from api.pruning import Pruner
 from api.slow_clients import SlowClients
+from api.spans import add_spans
 from api.views import routes
-from rocket_rides import settings
+from rocket_rides import settings, telemetry
 from rocket_rides.parent_death import die_with_parent
 from rocket_rides.process import Stop, begin
 
@@ -34,6 +35,9 @@ def create_app() -> Flask:
     app.register_blueprint(routes)
     answer_errors(app)
     app.after_request(Outages().note)
+    telemetry.begin(config, "api")
+    if telemetry.is_on():
+        add_spans(app)
     app.extensions["pool"] = open_pool(config)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)

@@ -15,6 +15,7 @@ from consumers.committing import Committing
 from consumers.digest import Digest, digest
 from consumers.handler import Handler
 from consumers.round import Round, Step
+from rocket_rides import telemetry
 from rocket_rides.database import is_alive, one_row
 from rocket_rides.faults import reached
 from rocket_rides.log import START, Entry, Log, as_numbers
@@ -143,7 +144,11 @@ class Reader(Generic[H]):
         The checkpoint moves by compare-and-set: a second process of this name, which wants to take
         the same batch, gets Overtaken.
         """
-        with self._connection.transaction():
+        stream, name, count = self._log.name, self.handler.name, len(batch.records)
+        with (
+            telemetry.batch_taken(stream, name, count, batch.traces),
+            self._connection.transaction(),
+        ):
             self.handler.fence()
             reached(Step.BEFORE_STATE)
             if batch.gaps:  # as in a repair, before any row of the handler's: else they deadlock

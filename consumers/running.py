@@ -11,7 +11,7 @@ import redis
 from consumers.crashes import Crashes
 from consumers.reader import H, Reader
 from consumers.round import Round, Step
-from rocket_rides import database, process, sessions, settings
+from rocket_rides import database, process, sessions, settings, telemetry
 from rocket_rides.faults import crashing
 from rocket_rides.log import Log
 from rocket_rides.waiting import Complaint, Progress, delays
@@ -122,8 +122,12 @@ def consumer_name(name: str) -> str:
     return name
 
 
-def start(consumer: str) -> tuple[settings.Settings, process.Stop]:
-    """Start a consumer's process: load the settings, log to stdout, and stop on a signal."""
+def start(consumer: str, service: str = "consumer") -> tuple[settings.Settings, process.Stop]:
+    """Start a consumer's process: load the settings, log to stdout, and stop on a signal.
+
+    Where telemetry is exported, it is as that of a `service`.
+    """
     config = settings.load()
     process.begin(config, consumer=consumer)
+    telemetry.begin(config, service)
     return config, process.Stop().on_signals()

@@ -155,6 +155,9 @@ class Settings(BaseSettings):
     """When it runs, every day, in the local time (`TZ`)."""
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     """Days for which a client may retry with the same `Idempotency-Key`."""
+    otel_exporter_otlp_endpoint: Annotated[str, _unless_empty(urls.http)] = ""
+    """Where spans and metrics go: an OpenTelemetry collector's `http://` or `https://` URL. Unset:
+    nowhere."""
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
     ] = "INFO"
@@ -287,7 +290,7 @@ def _refuse(error: ValidationError) -> NoReturn:
     for problem in error.errors():
         name = "_".join(str(part) for part in problem["loc"]).upper()
         # A URL may hold a password.
-        given = "" if name.endswith(("_URL", "_SECRET")) else f"={problem['input']}"
+        given = "" if name.endswith(("_URL", "_SECRET", "_ENDPOINT")) else f"={problem['input']}"
         reason = problem["msg"].removeprefix("Value error, ")
         print(f"{name}{given} is refused: {reason}", file=sys.stderr)  # noqa: T201
     raise SystemExit(2)

@@ -26,7 +26,15 @@ import time
 import psycopg
 import redis
 
-from rocket_rides import database, process, session_settings, sessions, settings, waiting
+from rocket_rides import (
+    database,
+    process,
+    session_settings,
+    sessions,
+    settings,
+    telemetry,
+    waiting,
+)
 from rocket_rides.faults import strikes
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
@@ -132,6 +140,7 @@ def main() -> None:
     process.take_no_arguments("streamer", __doc__)
     config = settings.load()
     process.begin(config)
+    telemetry.begin(config, "streamer")
     run(config, process.Stop().on_signals())
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 import psycopg
 
-from rocket_rides import terms
+from rocket_rides import telemetry, terms
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import reached
 from rocket_rides.log import Log, Staged
@@ -62,7 +62,7 @@ class Streamer:
         self._drained = 0
         self._redis_accepts = True
         self.types: set[str] = set()  # of the records that it has sent
-        self.traces: list[Trace] = []  # of those that it has just sent
+        self.traces: list[Trace] = []  # of those in the newest batch
 
     def run_once(self, *, double_send: bool = False) -> int:
         """Send one batch of settled records and return how many they were.
@@ -83,13 +83,14 @@ class Streamer:
             )
             batch = cast(list[Staged], rows.fetchall())
             if batch:
-                self._move(batch, double_send)
+                traces = [parse(parent, state) for *_, parent, state in batch if parent]
+                self.traces = [trace for trace in traces if trace]
+                with telemetry.batch_sent(self._log.name, len(batch), self.traces):
+                    self._move(batch, double_send)
         reached(Step.AFTER_COMMIT)
         if batch:
             self.last_sent = batch[-1][0]
             self.types.update(type_ for _, type_, *_ in batch)
-            traces = [parse(parent, state) for *_, parent, state in batch if parent]
-            self.traces = [trace for trace in traces if trace]
         if len(batch) < self._batch_size:
             self._drained = self._settled
         return len(batch)

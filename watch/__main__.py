@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from rocket_rides import fleet, process, settings
+from rocket_rides import fleet, process, settings, telemetry
 from rocket_rides.settings import Settings
 from watch.broadcast import WRITE_TIME
 from watch.gathering import Gatherer
@@ -42,9 +42,14 @@ def listen(config: Settings) -> socket.socket:
 
 def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) -> None:
     """Serve until SIGTERM or SIGINT."""
-    site = Site(config, Watcher(Gatherer(config).gather), buttons)
+    watcher = Watcher(Gatherer(config).gather)
+    application = Site(config, watcher, buttons).application()
+    if telemetry.is_on():
+        from watch.exporting import export  # only then: it takes memory
+
+        application.on_startup.append(lambda _: export(watcher))
     web.run_app(
-        site.application(),
+        application,
         sock=listener,
         access_log=None,
         print=lambda _: print(f"Listening on http://{config.page_address}", flush=True),  # noqa: T201
@@ -63,6 +68,7 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     process.take_no_arguments("watch", __doc__)
     config = settings.load()
     process.begin(config)
+    telemetry.begin(config, "watch")
     log_no_bad_requests()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())  # until it serves
@@ -72,6 +78,7 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
     serve(config, listener, buttons(config))
+    telemetry.end()
     # All is closed. The interpreter's own end would take seconds where the machine is busy.
     sys.stdout.flush()
     os._exit(0)

@@ -12,7 +12,7 @@ from consumers.report import Report
 def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.ratings", __doc__)
-    config, stop = running.start(name)
+    config, stop = running.start(name, "ratings")
     running.run(name, Stars, [Report(name)], config, stop)
 
 

@@ -21,14 +21,14 @@ import os
 
 from consumers import running
 from consumers.receipts.worker import Worker
-from rocket_rides import settings
+from rocket_rides import settings, telemetry
 from rocket_rides.errors import Refused, in_one_line
 
 
 def main() -> None:
     """Run the worker NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.receipts", __doc__)
-    config, stop = running.start(name)
+    config, stop = running.start(name, "receipts")
     secret = settings.require_signing_secret(config)
     try:
         Worker(name, config, secret, stop).run()
@@ -36,6 +36,7 @@ def main() -> None:
         raise SystemExit(in_one_line(refused)) from None
     finally:
         stop.ask()  # else Python would wait for the thread that reads
+    telemetry.end()
     # A look-up of the receiver's address may hang in a thread, and Python would wait for it.
     logging.shutdown()
     os._exit(0)

@@ -23,7 +23,9 @@ from standardwebhooks import Webhook
 
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, printable, seconds_of
+from rocket_rides import telemetry
 from rocket_rides.errors import Refused
+from rocket_rides.telemetry import Span
 
 # Bytes of a line of an answer's head. Of its body: bytes that are read, so that the connection can
 # be kept, and that are kept for a person; seconds that are waited for them.
@@ -68,6 +70,10 @@ class Courier:
 
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
+        with telemetry.request_sent(self._url, receipt.trace) as span:
+            return await self._deliver(receipt, seconds, span)
+
+    async def _deliver(self, receipt: Receipt, seconds: float, span: Span) -> Verdict:
         # Nothing is sent after the deadline, however long nobody looked.
         sending = SimpleNamespace(deadline=time.monotonic() + seconds, reused=False, sent=False)
         body = receipt.body()
@@ -78,8 +84,8 @@ class Courier:
             "webhook-timestamp": f"{now.timestamp():.0f}",
             "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
         }
-        if receipt.trace:
-            headers |= receipt.trace.child().headers()
+        if trace := span.trace or (receipt.trace and receipt.trace.child()):
+            headers |= trace.headers()
         try:
             async with asyncio.timeout(seconds):
                 response = await self._post(body, headers, sending)
@@ -93,8 +99,10 @@ class Courier:
             why = printable(str(error)) or type(error).__name__
         else:
             async with response:
+                span.answered(response.status, response.status >= 400)
                 asked = seconds_of(response.headers.get(hdrs.RETRY_AFTER, ""))
                 return judge(response.status, await _beginning(response), asked)
+        span.failed(why)
         # Of what was sent, perhaps in part, the receiver may have the whole.
         return Verdict(Kind.RETRY if sending.sent else Kind.AWAY, why)
 

@@ -19,6 +19,7 @@ from consumers.receipts.group import Group, is_gone
 from consumers.receipts.statements import INBOX, SET_ASIDE
 from consumers.report import Report
 from consumers.rides import TYPE, ride
+from rocket_rides import telemetry
 from rocket_rides.database import one_row
 from rocket_rides.log import Entry, Invalid, decode
 from rocket_rides.tracing import Trace
@@ -107,7 +108,9 @@ class Inbox:
             "worker": self.group.member,
             **counts,
         }
-        [queued] = one_row(self.connection.execute(INBOX, values))
+        traces = filter(None, rides.values())
+        with telemetry.batch_taken(self.group.log.name, self.group.name, len(rides), traces):
+            [queued] = one_row(self.connection.execute(INBOX, values))
         self.report.not_ours(not_ours)
         if queued:
             self.has_news(max(rides) <= bounds.last_sent)

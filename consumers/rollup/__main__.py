@@ -82,7 +82,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 def main() -> None:
     """Run the rollup until SIGTERM or SIGINT."""
     process.take_no_arguments("consumers.rollup", __doc__)
-    run(*running.start(NAME))
+    run(*running.start(NAME, "rollup"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """`python -m demo.install fleet`: installs all that one part of this project needs, into .venv.
 
-The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `fast` (for the
-tests that need no server), `dev` (all of these, and the tools for tests), `java`, and `archive`
-(with which Spark starts sooner). Whatever is already installed is left alone, silently.
+The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `telemetry` (what
+exports to OpenTelemetry), `fast` (for the tests that need no server), `dev` (all of these, and the
+tools for tests), `java`, and `archive` (with which Spark starts sooner). Whatever is already
+installed is left alone, silently.
 
 When it exits with 0, each lock's packages are installed, at the locked versions and checked against
 the locked hashes. Java may still be missing; then a line has said what to install.
@@ -28,6 +29,7 @@ from demo.install.steps import Step, StepFailed, Steps
 PURPOSES = {
     "fleet": "the fleet",
     "nightly": "the nightly job (Spark alone is 400 MB)",
+    "telemetry": "exporting to OpenTelemetry",
     "fast": "the tests that need no server",
     "dev": "the tests, the nightly job (Spark alone is 400 MB) and the fleet",
 }

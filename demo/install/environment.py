@@ -25,6 +25,7 @@ WITH_PIP = (*PIP, "install", "--force-reinstall")
 LOCKS = {
     "fleet": REQUIREMENTS / "fleet.txt",
     "nightly": REQUIREMENTS / "analytics.txt",
+    "telemetry": REQUIREMENTS / "telemetry.txt",
     "fast": REQUIREMENTS / "fast.txt",
     "dev": REQUIREMENTS / "dev.txt",
 }

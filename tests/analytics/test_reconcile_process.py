@@ -19,9 +19,11 @@ from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
 from analytics.warehouse import Warehouse
+from rocket_rides import telemetry
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock
 from tests.support.books import MILLIMETRE, Books, tally
+from tests.support.collector import Collector
 from tests.support.jobs import SPARK_PATIENCE, Reconcile
 from tests.support.world import World, eventually, transaction
 
@@ -207,6 +209,24 @@ def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
     repaired = reconcile(books.world, "--check")
     assert repaired.status == 0
     assert repaired.said.splitlines()[-1] == "All totals agree."
+
+
+def test_a_night_is_a_trace_with_its_stages(
+    books: Books, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telemetry, "_exporter", None)  # again, afterwards
+    books.add(1, 2, 3)
+    with Collector() as collector:
+        assert reconcile(books.world, **collector.settings).status == 0
+        telemetry.end()
+        found = collector.spans("-reconciler")
+    [night] = [span for span in found if not span.parent]
+    stages = {span.name for span in found if span.parent == night.id}
+    assert night.name == "reconcile"
+    assert stages == {
+        "freeze", "extract", "verify the warehouse", "prove", "emit", "tidy", "report"
+    }  # fmt: skip
+    assert {span.trace for span in found} == {night.trace}
 
 
 def test_a_result_that_cannot_be_written_is_still_the_result(

@@ -41,6 +41,7 @@ BAD = {
         localhost:8002 ftp://h/x http:// http://h:many/ http://h:99999/
         https://me:secret@shop.example/receipts
     """,
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318 grpc://h:4317 https://me:secret@otel.example",
 }
 
 

@@ -97,8 +97,8 @@ MUTANTS = [
     ),
     reader(
         "the total and the checkpoint move in two transactions",
-        "        with self._connection.transaction():\n            self.handler.fence()",
-        "        if True:\n            self.handler.fence()",
+        "            self._connection.transaction(),\n        ):\n            self.handler.fence()",
+        "        ):\n            self.handler.fence()",
     ),
     crashes(
         "a crash is counted again by each session",

@@ -1,0 +1,55 @@
+"""Telemetry that nobody asked for imports nothing, and one without its packages says so."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rocket_rides import telemetry
+from rocket_rides.settings import Settings
+
+# `redis` and `requests`' friends may be there for others; these are for exporting alone.
+FOR_EXPORTING = (
+    "rocket_rides.otlp",
+    "opentelemetry.exporter",
+    "opentelemetry.sdk.trace",
+    "requests",
+)
+PROCESSES = (
+    "api.app",
+    "streamer.__main__",
+    "consumers.__main__",
+    "consumers.ratings.__main__",
+    "consumers.rollup.__main__",
+    "consumers.receipts.__main__",
+    "watch.__main__",
+    "analytics.nightly.__main__",
+    "analytics.reconcile",
+)
+ENDPOINT = "http://127.0.0.1:4318"
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_process_that_exports_nothing_imports_nothing_for_it(process: str) -> None:
+    program = f"""if True:
+        import sys, {process}
+        from rocket_rides import settings, telemetry
+        telemetry.begin(settings.Settings(), "test")
+        assert telemetry.stage("a") is telemetry.request_sent("http://a", None) is telemetry.NOTHING
+        found = [name for name in sys.modules if name.startswith({FOR_EXPORTING})]
+        assert not found, found
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, env={})
+
+
+def test_without_its_packages_it_says_so_and_nothing_is_exported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A platform may set the variable for all that runs there: no ride waits for its packages."""
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "rocket_rides.otlp", raising=False)
+    telemetry.begin(Settings(otel_exporter_otlp_endpoint=ENDPOINT), "test")
+    assert not telemetry.is_on()
+    [line] = caplog.messages
+    assert line.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: ")
+    assert line.endswith("requirements/telemetry.txt")

@@ -1,0 +1,198 @@
+"""Telemetry: one ride is one trace, the metrics arrive, and no collector holds anything up."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from lab.ports import free_ports
+from rocket_rides.tracing import parse
+from tests.support.api import Api
+from tests.support.collector import Collector, Span
+from tests.support.metrics import TEXT, Series, parsed
+from tests.support.receipts import Staff
+from tests.support.receiver import DISCONNECT, ENDLESS, GARBAGE, HANG, Answer
+from tests.support.world import World, eventually
+
+CLIENTS = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        yield collector
+
+
+def one(collector: Collector, service: str, name: str) -> Span:
+    """The first span of that name."""
+    return eventually(lambda: collector.spans(service, name), f"{name} of {service}")[0]
+
+
+@pytest.mark.parametrize("clients", [CLIENTS, None])
+def test_a_ride_is_one_trace_from_its_post_to_its_webhook(
+    staff: Staff, collector: Collector, clients: str | None
+) -> None:
+    """Whether or not the client began it. Streamer and readers have batches: they link to it."""
+    world, settings = staff.world, collector.settings
+    staff.service(**settings).says("delivers receipts")
+    world.service("consumers", "consumer0", **settings).says("stands at")
+    world.service("streamer", **settings).says("leading")
+    api = Api(world, **settings)
+    headers = {"traceparent": clients, "tracestate": "vendor=x"} if clients else {}
+    assert api.post(**headers).status_code == 201
+    [webhook] = eventually(lambda: staff.receiver.requests, "a receipt")
+
+    post = one(collector, "-api", "POST /rides")
+    statement = one(collector, "-api", "EXECUTE take_ride")
+    attempt = one(collector, "-receipts", "POST")
+    inbox = one(collector, "-receipts", "process")
+    sent = one(collector, "-streamer", "send")
+    counted = one(collector, "-consumer", "process")
+
+    begun = parse(clients)
+    assert (post.kind, post.parent) == ("server", begun.parent[36:52] if begun else "")
+    assert begun is None or begun.id == post.trace
+    assert {"http.route": "/rides", "http.response.status_code": 201}.items() <= (
+        post.attributes.items()
+    )
+    assert (statement.kind, statement.trace, statement.parent) == ("client", post.trace, post.id)
+    assert statement.attributes["db.system.name"] == "postgresql"
+    assert (attempt.kind, attempt.trace, attempt.parent) == ("client", post.trace, post.id)
+    assert attempt.attributes["http.response.status_code"] == 204
+    assert webhook.headers["traceparent"].startswith(f"00-{post.trace}-{attempt.id}-")
+    assert webhook.headers.get("tracestate") == headers.get("tracestate")
+    for batch, kind in ((sent, "producer"), (inbox, "consumer"), (counted, "consumer")):
+        assert batch.kind == kind
+        assert batch.links == [(post.trace, post.id)]
+        assert batch.trace != post.trace
+        assert batch.attributes["messaging.batch.message_count"] == 1
+        assert batch.attributes["messaging.destination.name"] == world.stream
+    assert not any(span.failed for span in collector.spans())
+    api.client.close()
+
+
+def test_a_failure_is_told(world: World, collector: Collector) -> None:
+    api = Api(world, **collector.settings)
+    world.connection.execute("ALTER TABLE rides ADD CHECK (distance < 10)")
+    assert api.post("11").status_code == 503
+    post, statement = one(collector, "-api", "POST"), one(collector, "-api", "EXECUTE")
+    assert post.failed
+    assert post.attributes["error.type"] == "503"
+    assert statement.failed
+    assert statement.attributes["db.response.status_code"] == "23514"
+    api.client.close()
+
+
+WAYS = {
+    "away": None,
+    "silent": HANG,
+    "cut off": DISCONNECT,
+    "no HTTP": GARBAGE,
+    "a body without end": ENDLESS,
+    "refusing": Answer(400),
+    "asking for an hour": Answer(503, {"Retry-After": "3600"}),
+    "sending us elsewhere": Answer(307, {"Location": "http://127.0.0.1:1/"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_collector_that_is_bad_holds_up_nothing(
+    world: World, collector: Collector, way: str
+) -> None:
+    """Rides are taken and sent, processes end in time, and a line says what is lost."""
+    settings = collector.settings
+    if behaviour := WAYS[way]:
+        collector.behaviour = behaviour
+    else:
+        collector.goes_away()
+    streamer = world.service("streamer", **settings).says("leading")
+    api = Api(world, **settings)
+    posted = time.monotonic()
+    assert {api.post().status_code for _ in range(20)} == {201}
+    assert time.monotonic() - posted < 10
+    eventually(lambda: not world.staged(), "the rides in the log")
+    for service in (streamer, api.service):
+        if way not in ("silent", "a body without end"):
+            service.says("spans and metrics are lost")
+        asked = time.monotonic()
+        service.stop()
+        assert time.monotonic() - asked < 5
+        said = service.output.read_text()
+        assert "Traceback" not in said
+        assert said.count("are lost") <= 2  # once for each of the API's workers
+    if not behaviour:
+        collector.comes_back()
+    api.client.close()
+
+
+def test_it_says_when_a_collector_is_back(world: World, collector: Collector) -> None:
+    collector.goes_away()
+    streamer = world.service("streamer", **collector.settings).says("leading")
+    world.take(1)
+    streamer.says("spans and metrics are lost")
+    collector.comes_back()
+    world.take(1)
+    eventually(lambda: world.take(1) and streamer.said("exported again"))
+
+
+def test_no_proxy_gets_what_the_collector_is_sent(world: World, collector: Collector) -> None:
+    nobody = f"http://127.0.0.1:{free_ports()}"
+    proxies = {"HTTP_PROXY": nobody, "http_proxy": nobody, "ALL_PROXY": nobody}
+    world.service("streamer", **collector.settings, **proxies).says("leading")
+    world.take(1)
+    one(collector, "-streamer", "send")
+
+
+def test_what_is_left_at_the_end_of_a_process_is_exported(
+    staff: Staff, collector: Collector
+) -> None:
+    """Of the API's workers, too, which are forked, and of those that end at once."""
+    world = staff.world
+    settings = collector.settings | {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
+    services = [
+        world.service("streamer", **settings).says("leading"),
+        staff.service(**settings).says("delivers receipts"),
+    ]
+    api = Api(world, **settings)
+    assert api.post().status_code == 201
+    eventually(lambda: staff.outcomes() == 1)
+    for service in (*services, api.service):
+        service.stop()
+    assert {span.service for span in collector.spans()} == {
+        "rocket-rides-streamer",
+        "rocket-rides-receipts",
+        "rocket-rides-api",
+    }
+    api.client.close()
+
+
+def test_the_metrics_that_arrive_are_those_that_the_page_shows(
+    world: World, collector: Collector
+) -> None:
+    world.send(1, 2)
+    world.consumer().run_once()
+    port = free_ports()
+    watch = world.service("watch", WATCH_PORT=str(port), **collector.settings).says("Listening")
+
+    def shown() -> Series:
+        answer = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Accept": TEXT})
+        return settled(parsed(answer.text, TEXT))
+
+    def exported() -> Series:
+        return settled(
+            {
+                (name, frozenset((label, str(value)) for label, value in labels)): value
+                for name, points in collector.metrics().items()
+                for labels, value in points.items()
+            }
+        )
+
+    eventually(lambda: len(shown()) > 30 and exported() == shown(), "the same metrics")
+    assert watch.stop() == 0
+
+
+def settled(series: Series) -> Series:
+    """Without what no two looks have alike."""
+    moving = ("_seconds", "_bytes")
+    return {key: value for key, value in series.items() if not key[0].endswith(moving)}

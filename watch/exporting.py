@@ -1,0 +1,52 @@
+"""Exports what /metrics shows, under the same names, where telemetry is exported."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rocket_rides import telemetry
+from rocket_rides.telemetry import Metric
+from watch.metrics import HELP, PREFIX, UNIT, Labels, samples
+from watch.watching import PATIENCE, Watcher
+
+UNITS = {"seconds": "s", "meters": "m", "bytes": "By"}  # as UCUM has them
+# Seconds. Each metric is asked for by itself; those that are asked for together are of one look.
+ONE_LOOK = 5.0
+
+
+class Exported:
+    """The values of the newest facts, for a thread of its own. It may be made on the loop only."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher, self._loop = watcher, asyncio.get_running_loop()
+        self._values: dict[str, list[tuple[float, Labels]]] = {}
+        self._look_at = 0.0
+
+    def __call__(self, name: str) -> Iterable[tuple[float, Labels]]:
+        """The samples of the metric `name`: none where nothing is known."""
+        if time.monotonic() >= self._look_at and self._loop.is_running():
+            self._look()
+        return self._values.get(name, [])
+
+    def _look(self) -> None:
+        looking = asyncio.run_coroutine_threadsafe(self._watcher.fresh(), self._loop)
+        facts = looking.result(PATIENCE + 1)
+        values = defaultdict(list)
+        for name, value, labels in samples(facts):
+            if value is not None:
+                values[PREFIX + name].append((float(value), labels))
+        self._values, self._look_at = values, time.monotonic() + ONE_LOOK
+
+
+async def export(watcher: Watcher) -> None:
+    """Export what this watcher knows, from now on."""
+    telemetry.measure((metric(name, told) for name, told in HELP.items()), Exported(watcher))
+
+
+def metric(name: str, told: str) -> Metric:
+    """A metric of /metrics, as OpenTelemetry has it."""
+    found = UNIT.search(name)
+    return Metric(
+        PREFIX + name, told, UNITS[found[1]] if found else "1", is_counter=name.endswith("_total")
+    )
