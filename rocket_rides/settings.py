@@ -156,8 +156,7 @@ class Settings(BaseSettings):
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     """Days for which a client may retry with the same `Idempotency-Key`."""
     otel_exporter_otlp_endpoint: Annotated[str, _unless_empty(urls.http)] = ""
-    """Where spans and metrics go: an OpenTelemetry collector's `http://` or `https://` URL. Unset:
-    nowhere."""
+    """Where spans and metrics go: the URL of an OpenTelemetry collector. Unset: nowhere."""
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
     ] = "INFO"
