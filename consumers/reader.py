@@ -146,7 +146,7 @@ class Reader(Generic[H]):
         """
         stream, name, count = self._log.name, self.handler.name, len(batch.records)
         with (
-            telemetry.batch_taken(stream, name, count, batch.traces),
+            telemetry.batch_taken(stream, name, count, batch.traces.values()),
             self._connection.transaction(),
         ):
             self.handler.fence()
