@@ -17,11 +17,12 @@ from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
 from rocket_rides.database import one_row
 from rocket_rides.log import Record
+from rocket_rides.tracing import NO_TRACE
 
 # Like TAKE, for a ride of a minute that has been computed already.
 IMPORT = TAKE.replace(
     "(distance) VALUES ($1)",
-    "(distance, created_at) VALUES ($1, now() - make_interval(secs => $2))",
+    "(distance, created_at) VALUES ($1, now() - make_interval(secs => $4))",
 )
 # A record that no consumer handles (`lab.chaos.drifts`).
 NOTE = """
@@ -93,7 +94,7 @@ def _connect(scene: Scene) -> psycopg.Connection:
 
 
 def _take(connection: psycopg.Connection, ask: Ask, ago: float = 0) -> Answer:
-    taking = psycopg.RawCursor(connection).execute(IMPORT, [ask.distance, ago])
+    taking = psycopg.RawCursor(connection).execute(IMPORT, [ask.distance, *NO_TRACE, ago])
     return Answer(*one_row(taking))
 
 
