@@ -14,6 +14,7 @@ from api.booking import TAKE
 from rocket_rides import session_settings
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
+from rocket_rides.tracing import NO_TRACE
 from rocket_rides.waiting import Progress
 from streamer.doorbell import ARM, Doorbell
 from streamer.upkeep import Alarms
@@ -36,7 +37,7 @@ def bell(sleeper: psycopg.Connection) -> Doorbell:
 
 def post(connection: psycopg.Connection) -> None:
     """Take a ride with the API's own statement."""
-    psycopg.RawCursor(connection).execute(TAKE, [Decimal(5)])
+    psycopg.RawCursor(connection).execute(TAKE, [Decimal(5), *NO_TRACE])
 
 
 def rings(bell: Doorbell, patience: float = AT_ONCE) -> bool:
