@@ -83,14 +83,14 @@ class Streamer:
             )
             batch = cast(list[Staged], rows.fetchall())
             if batch:
-                traces = [parse(parent, state) for *_, parent, state in batch if parent]
+                traces = [parse(parent, state) for _, _, _, parent, state in batch if parent]
                 self.traces = [trace for trace in traces if trace]
                 with telemetry.batch_sent(self._log.name, len(batch), self.traces):
                     self._move(batch, double_send)
         reached(Step.AFTER_COMMIT)
         if batch:
             self.last_sent = batch[-1][0]
-            self.types.update(type_ for _, type_, *_ in batch)
+            self.types.update({type_ for _, type_, _, _, _ in batch})
         if len(batch) < self._batch_size:
             self._drained = self._settled
         return len(batch)
@@ -117,7 +117,7 @@ class Streamer:
     def _take_out(self, batch: list[Staged]) -> bool:
         """Delete the batch from the outbox and move on; returns whether both were ours to do."""
         reached(Step.AFTER_SEND)
-        sent = [position for position, *_ in batch]
+        sent = [position for position, _, _, _, _ in batch]
         deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
         values = [sent[-1], deleted, self.last_sent, self.term.name]
         moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
