@@ -26,11 +26,17 @@ ID, TYPE, DATA, PREV, TERM = (
 # records that have one.
 APPEND = f"""
 local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
-local records, traces, none = cmsgpack.unpack(ARGV[3]), cmsgpack.unpack(ARGV[4]), {{}}
+local records, traces = cmsgpack.unpack(ARGV[3]), cmsgpack.unpack(ARGV[4])
 for i = 1, #records, 3 do
-  local id = records[i]
-  call('XADD', key, '*', '{ID}', id, '{TYPE}', records[i + 1], '{DATA}', records[i + 2],
-       '{PREV}', prev, '{TERM}', term, unpack(traces[id] or none))
+  local id, kind, data = records[i], records[i + 1], records[i + 2]
+  local trace = traces[id]
+  if trace then
+    call('XADD', key, '*', '{ID}', id, '{TYPE}', kind, '{DATA}', data, '{PREV}', prev,
+         '{TERM}', term, unpack(trace))
+  else
+    call('XADD', key, '*', '{ID}', id, '{TYPE}', kind, '{DATA}', data, '{PREV}', prev,
+         '{TERM}', term)
+  end
   prev = id
 end
 """
