@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyspark
 
 from analytics import parquet
-from analytics.cells import cells
+from analytics.pieces import pieces
 from analytics.java import ARCHIVE, QUIET, add_options
 from analytics.minutes import by_minute, collected
 from analytics.session import session
@@ -67,7 +67,7 @@ def load() -> None:
         batch = pa.RecordBatch.from_pylist(rides, schema=parquet.schema())
         parquet.write([batch], Path(folder))
         found = spark.read.parquet(Path(folder).as_uri())
-        cells(found, [1])
+        pieces(found, [1])
         collected(by_minute(found))
 
 

@@ -7,7 +7,7 @@
   consumer applies by itself (`consumers/totals/reset.py`).
 
 The `known` ledger is what the warehouse holds; `base` is what this run builds on: the same, or
-nothing in a full run. A block is a range of rides that the ledger has added up. A cell is the sum
+nothing in a full run. A block is a range of rides that the ledger has added up. A piece is the sum
 of the rides between two cuts; the marks are the cuts at which a total is wanted.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
@@ -29,7 +29,7 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from analytics import ownership
-from analytics.cells import Cell, total
+from analytics.pieces import Piece, total
 from analytics.emit import emit, set_back
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Block, Ledger
@@ -91,7 +91,7 @@ class Job:
             ledger = base.extended(frozen.position, new)
             result.total = ledger.total
             result.last_ride_id = ledger.blocks[-1].last if ledger.blocks else 0
-            result.new = total(cell.tally for cell in new)
+            result.new = total(piece.tally for piece in new)
             result.consumers = [
                 _compare(standing, frozen.position, base, [*new, *old])
                 for standing in frozen.consumers
@@ -133,10 +133,10 @@ class Job:
 
     def _extract(
         self, rides: Rides, frozen: Frozen, known: Ledger, full: bool
-    ) -> tuple[list[Cell], list[Block], list[Cell]]:
+    ) -> tuple[list[Piece], list[Block], list[Piece]]:
         """Extract the new rides; unless `full`, also read a sample of the warehouse again.
 
-        Returns the cells of the new rides, the blocks of the sample, and their cells.
+        Returns the pieces of the new rides, the blocks of the sample, and their pieces.
         """
         # Where a total is wanted, and where the warehouse ends: to tell new rides from old ones.
         stand = {min(c.position, frozen.position) for c in frozen.consumers}
@@ -150,7 +150,7 @@ class Job:
             [old] = again
         return new, sample, old
 
-    def _verify_all(self, rides: Rides, known: Ledger, new: list[Cell], result: Result) -> None:
+    def _verify_all(self, rides: Rides, known: Ledger, new: list[Piece], result: Result) -> None:
         """Check the whole warehouse against the rides, which have all been read again."""
         if not known.blocks:
             return
@@ -222,7 +222,7 @@ class Job:
 
 
 def _compare(
-    standing: FrozenConsumer, frozen_id: int, base: Ledger, summed: Sequence[Cell]
+    standing: FrozenConsumer, frozen_id: int, base: Ledger, summed: Sequence[Piece]
 ) -> Compared:
     """The consumer's total beside the exact one at the same ride.
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import msgspec
 
-from analytics.cells import BLOCK, Cell, between, by_block, total
+from analytics.pieces import BLOCK, Piece, between, by_block, total
 from analytics.result import Tally
 
 
@@ -66,34 +66,34 @@ class Ledger(msgspec.Struct, frozen=True):
     def _index(self, ride_id: int) -> int:
         return bisect_left(self.blocks, ride_id, key=lambda block: block.upto)
 
-    def upto(self, ride_id: int, cells: Sequence[Cell]) -> Tally:
-        """All rides up to `ride_id`: whole blocks, then the rest from `cells`, with a cut there."""
+    def upto(self, ride_id: int, pieces: Sequence[Piece]) -> Tally:
+        """All rides up to `ride_id`: whole blocks, then the rest from `pieces`, with a cut there."""
         if ride_id > self.position:
-            return self.total.plus(between(cells, self.position, ride_id))
+            return self.total.plus(between(pieces, self.position, ride_id))
         if ride_id == 0:
             return Tally()
         index = self._index(ride_id)
         below = total(block.tally for block in self.blocks[:index])
-        return below.plus(between(cells, self.blocks[index].after, ride_id))
+        return below.plus(between(pieces, self.blocks[index].after, ride_id))
 
     def sample(self, size: int, chance: random.Random) -> list[Block]:
         """The newest block, and a random sample of the others."""
         older = self.blocks[:-1]
         return self.blocks[-1:] + chance.sample(older, min(size - 1, len(older)))
 
-    def extended(self, upto: int, cells: Sequence[Cell]) -> "Ledger":
-        """The ledger with these cells too: all the rides past `position`, up to `upto`."""
-        if not cells:
+    def extended(self, upto: int, pieces: Sequence[Piece]) -> "Ledger":
+        """The ledger with these pieces too: all the rides past `position`, up to `upto`."""
+        if not pieces:
             return self
         blocks, newest = self.blocks[:-1], self.blocks[-1:]
-        open_ = [Cell(block.first, block.last, *block.tally) for block in newest]
-        for number, parts in by_block([*open_, *cells]).items():
+        open_ = [Piece(block.first, block.last, *block.tally) for block in newest]
+        for number, parts in by_block([*open_, *pieces]).items():
             after = blocks[-1].upto if blocks else 0
-            ends = min(cell.first for cell in parts), max(cell.last for cell in parts)
-            sums = total(cell.tally for cell in parts)
+            ends = min(piece.first for piece in parts), max(piece.last for piece in parts)
+            sums = total(piece.tally for piece in parts)
             blocks.append(Block(after, (number + 1) * BLOCK, *ends, *sums))
         blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)
-        new = total(cell.tally for cell in cells)
+        new = total(piece.tally for piece in pieces)
         return Ledger(self.run, upto, self.total.plus(new), blocks, self.owners)
 
     def after_run(self, run: int, owner: Owner) -> "Ledger":

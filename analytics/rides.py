@@ -10,7 +10,7 @@ import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import extract
-from analytics.cells import Cell, cells
+from analytics.pieces import Piece, pieces
 from analytics.ledger import Block, Broken, Ledger
 from analytics.parquet import File
 from analytics.session import SPARK_ERRORS, cause
@@ -33,7 +33,7 @@ class Rides:
     shown: Callable[[str], AbstractContextManager[object]]
     new: list[File] = field(default_factory=list, init=False)  # with the rides that it lacks
 
-    def extract(self, url: str, upto: int, marks: Sequence[int]) -> list[Cell]:
+    def extract(self, url: str, upto: int, marks: Sequence[int]) -> list[Piece]:
         """Write the rides that the warehouse lacks to files, and add them up from there.
 
         Raises Unavailable if Spark has not read as many as Postgres has.
@@ -48,26 +48,26 @@ class Rides:
         reached(Step.AFTER_EXTRACT)
         with self.shown("Adding up new rides"):
             staged = self.warehouse.read_staged(self.spark, self.new)
-            found = cells(staged, marks) if self.new else []
-        read = sum(cell.rides for cell in found)
+            found = pieces(staged, marks) if self.new else []
+        read = sum(piece.rides for piece in found)
         expected = sum(range_.rides for range_ in ranges)
         if read != expected:  # before anything is published, or a consumer is called wrong
             raise Unavailable(f"Spark read {read} rides where Postgres has {expected}")
         return found
 
-    def add_up_again(self, blocks: Sequence[Block], marks: Sequence[int]) -> list[Cell]:
+    def add_up_again(self, blocks: Sequence[Block], marks: Sequence[int]) -> list[Piece]:
         """Add up the rides of these blocks of the warehouse."""
         if not blocks:
             return []
         with self._reading("Verifying the warehouse"):
             files = self.warehouse.files_of(blocks)
             rides = self.warehouse.read(self.spark, files).where(within(blocks))
-            return cells(rides, [*marks, *(block.upto for block in blocks)])
+            return pieces(rides, [*marks, *(block.upto for block in blocks)])
 
-    def add_up_the_whole_warehouse(self) -> list[Cell]:
+    def add_up_the_whole_warehouse(self) -> list[Piece]:
         """Add up all that the warehouse has. Raises UNREADABLE."""
         with self.shown("Verifying the warehouse"):
-            return cells(self.warehouse.read(self.spark, self.warehouse.table.files()))
+            return pieces(self.warehouse.read(self.spark, self.warehouse.table.files()))
 
     @contextmanager
     def of_days(self, days: Collection[date], stage: str) -> Iterator[DataFrame | None]:

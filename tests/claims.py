@@ -94,7 +94,7 @@ CLAIMS = {
     ),
     "noticed": Claim(
         "A total that is a millimetre off is found while rides come in.",
-        "analytics/cells.py",
+        "analytics/pieces.py",
         12,
     ),
     "minute-repaired": Claim(

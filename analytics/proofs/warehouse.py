@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import psycopg
 
-from analytics.cells import BLOCK, Cell, between, by_block, total
+from analytics.pieces import BLOCK, Piece, between, by_block, total
 from analytics.ledger import Block, Ledger
 from analytics.result import Mismatch, Tally
 from rocket_rides.database import one_row
@@ -30,27 +30,27 @@ def chosen(known: Ledger, marks: Sequence[int], chance: random.Random) -> list[B
 
 
 def against_postgres(
-    connection: psycopg.Connection, blocks: Iterable[Block], cells: Sequence[Cell]
+    connection: psycopg.Connection, blocks: Iterable[Block], pieces: Sequence[Piece]
 ) -> list[Mismatch]:
-    """Check blocks against Postgres: the ledger's sums, and the `cells` read from their files."""
+    """Check blocks against Postgres: the ledger's sums, and the `pieces` read from their files."""
     mismatches = []
     for block in blocks:
         row = one_row(connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]))
         postgres, *ends = Tally(*row[:2]), *row[2:]
-        in_files = between(cells, block.after, block.upto)
+        in_files = between(pieces, block.after, block.upto)
         if not postgres == in_files == block.tally or ends != [block.first, block.last]:
             warehouse = block.tally if in_files == postgres else in_files
             mismatches.append(Mismatch(block.after, block.upto, warehouse, postgres))
     return mismatches
 
 
-def against_all(old: Sequence[Cell], new: Sequence[Cell], upto: int) -> list[Mismatch]:
-    """Check the `old` warehouse, which ends at `upto`, against the `new` cells from Postgres."""
-    had, has = by_block(old), by_block(cell for cell in new if cell.last <= upto)
+def against_all(old: Sequence[Piece], new: Sequence[Piece], upto: int) -> list[Mismatch]:
+    """Check the `old` warehouse, which ends at `upto`, against the `new` pieces from Postgres."""
+    had, has = by_block(old), by_block(piece for piece in new if piece.last <= upto)
     mismatches = []
     for number in sorted({*had, *has}):
-        warehouse = total(cell.tally for cell in had.get(number, []))
-        postgres = total(cell.tally for cell in has.get(number, []))
+        warehouse = total(piece.tally for piece in had.get(number, []))
+        postgres = total(piece.tally for piece in has.get(number, []))
         if warehouse != postgres:
             end = min((number + 1) * BLOCK, upto)
             mismatches.append(Mismatch(number * BLOCK, end, warehouse, postgres))

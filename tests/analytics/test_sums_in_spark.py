@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from pyspark.errors import ArithmeticException
 
-from analytics.cells import BLOCK, Cell, by_cell, cells
+from analytics.pieces import BLOCK, Piece, by_piece, pieces
 from analytics.ledger import Ledger
 from analytics.minutes import Minute, by_minute, collected
 from analytics.warehouse import COLUMNS, Warehouse
@@ -28,7 +28,7 @@ IN_PYTHON = ("Python", "Pandas", "InArrow", "ExistingRDD", "BatchScan")
 
 Sum = Callable[["DataFrame"], "DataFrame"]
 SUMS: dict[str, tuple[Sum, set[str]]] = {
-    "cells": (lambda rides: by_cell(rides, [3, 30_000]), {"id", "distance"}),
+    "pieces": (lambda rides: by_piece(rides, [3, 30_000]), {"id", "distance"}),
     "minutes": (by_minute, {"id", "created_at", "distance"}),
 }
 
@@ -70,14 +70,14 @@ def test_rides_are_added_up_between_cuts_as_one_by_one(spark: "SparkSession") ->
     """The ride at a mark is below it."""
     rides = rides_of_three_blocks()
     marks = [*(ride.id for ride in rides[:5]), 2 * BLOCK - 1]
-    expected: dict[tuple[int, int], Cell] = {}
+    expected: dict[tuple[int, int], Piece] = {}
     for id_, _, distance in rides:
         place = (id_ - 1) // BLOCK, sum(id_ > mark for mark in marks)
-        one = expected.get(place, Cell(id_, id_, 0, Decimal(0)))
-        expected[place] = Cell(
+        one = expected.get(place, Piece(id_, id_, 0, Decimal(0)))
+        expected[place] = Piece(
             min(one.first, id_), max(one.last, id_), one.rides + 1, one.distance + distance
         )
-    assert cells(in_spark(spark, *rides), marks) == sorted(expected.values())
+    assert pieces(in_spark(spark, *rides), marks) == sorted(expected.values())
 
 
 def test_rides_are_added_up_in_their_minutes_as_one_by_one(spark: "SparkSession") -> None:
@@ -106,7 +106,7 @@ def test_rides_of_times_that_python_lacks_are_in_no_minute(spark: "SparkSession"
 def test_an_overflow_is_an_error_and_never_a_null(spark: "SparkSession") -> None:
     huge = spark.range(1, 9).selectExpr("id", "CAST(9e37BD AS DECIMAL(38,0)) AS distance")
     with pytest.raises(ArithmeticException):
-        cells(huge)
+        pieces(huge)
 
 
 @pytest.fixture

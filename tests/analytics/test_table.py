@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics import parquet
-from analytics.cells import BLOCK
+from analytics.pieces import BLOCK
 from analytics.ledger import Ledger
 from analytics.result import Tally
 from analytics.warehouse import Warehouse
@@ -53,8 +53,8 @@ def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
     base = nights(tmp_path, 1)
     one, other = Warehouse(tmp_path), Warehouse(tmp_path)
     assert one.table.run == other.table.run == 1
-    (cell, of_one), (_, of_other) = (write(each, DAY_ONE, [4, 5]) for each in (one, other))
-    ledger = base.extended(5, [cell])
+    (piece, of_one), (_, of_other) = (write(each, DAY_ONE, [4, 5]) for each in (one, other))
+    ledger = base.extended(5, [piece])
     publish(one, of_one, base, ledger)
     with pytest.raises(Unavailable, match="can't be written to"):
         publish(other, of_other, base, ledger)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from analytics.cells import BLOCK, Cell
+from analytics.pieces import BLOCK, Piece
 from analytics.ledger import Ledger, Owner
 
 LAST = 3 * BLOCK
@@ -17,7 +17,7 @@ def nights() -> Ledger:
     ledger = Ledger()
     for number in (1, 2, 3):
         upto = number * BLOCK
-        ledger = ledger.extended(upto, [Cell(upto, upto, 1, Decimal(number))])
+        ledger = ledger.extended(upto, [Piece(upto, upto, 1, Decimal(number))])
     return ledger
 
 

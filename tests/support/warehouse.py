@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from analytics import parquet
-from analytics.cells import Cell
+from analytics.pieces import Piece
 from analytics.ledger import Ledger, Owner
 from analytics.parquet import File
 from analytics.result import Tally
@@ -23,7 +23,7 @@ METRE = Decimal("1.001")
 OWNER = Owner(0, "1-1", "a")
 
 
-def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Cell, list[File]]:
+def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Piece, list[File]]:
     """In place of Spark's tasks: a file with these rides, still hidden."""
     columns = [
         pa.array(ids, pa.int64()),
@@ -34,8 +34,8 @@ def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Cell, li
     schema = parquet.schema()
     columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
     rides = pa.RecordBatch.from_arrays(columns, schema=schema)
-    cell = Cell(ids[0], ids[-1], len(ids), METRE * len(ids))
-    return cell, parquet.write([rides], warehouse.staged)
+    piece = Piece(ids[0], ids[-1], len(ids), METRE * len(ids))
+    return piece, parquet.write([rides], warehouse.staged)
 
 
 def night(
@@ -48,8 +48,8 @@ def night(
     warehouse = Warehouse(folder)
     warehouse.make_ready()
     written = [write(warehouse, day, ids) for day, ids in rides]
-    cells = [cell for cell, _ in written]
-    ledger = base.extended(max((cell.last for cell in cells), default=base.position), cells)
+    pieces = [piece for piece, _ in written]
+    ledger = base.extended(max((piece.last for piece in pieces), default=base.position), pieces)
     publish(warehouse, [file for _, files in written for file in files], base, ledger)
     if tidied:
         warehouse.tidy()

@@ -8,9 +8,9 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 ledger = partial(Mutant, file="analytics/ledger.py", tests="fast/test_ledger.py")
-cells = partial(Mutant, file="analytics/cells.py", tests="fast/test_cells.py")
+pieces = partial(Mutant, file="analytics/pieces.py", tests="fast/test_pieces.py")
 owner = partial(Mutant, file="analytics/ownership.py", tests="fast/test_ownership.py")
-result = partial(Mutant, file="analytics/result.py", tests="fast/test_cells.py")
+result = partial(Mutant, file="analytics/result.py", tests="fast/test_pieces.py")
 freeze = partial(Mutant, file="analytics/freeze.py", tests="analytics/test_reconcile.py")
 job = partial(Mutant, file="analytics/job.py", tests="analytics/test_reconcile.py")
 rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehouse.py")
@@ -22,7 +22,7 @@ emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 
 MUTANTS = [
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
-    cells(
+    pieces(
         "the ride at a mark counts as above it",
         'f.col("id") > mark',
         'f.col("id") >= mark',

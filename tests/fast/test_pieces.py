@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.cells import BLOCK, Cell, between, total
+from analytics.pieces import BLOCK, Piece, between, total
 from analytics.ledger import Ledger
 from analytics.proofs.warehouse import against_all
 from analytics.result import Compared, Tally
@@ -41,14 +41,15 @@ def one_by_one(rides: Sequence[Ride], after: int, upto: int) -> Tally:
     return Tally(len(within), sum(within, Decimal(0)))
 
 
-def cut(rides: Sequence[Ride], marks: Sequence[int] = ()) -> list[Cell]:
-    """The cells of these rides, as Spark cuts them."""
+def cut(rides: Sequence[Ride], marks: Sequence[int] = ()) -> list[Piece]:
+    """The pieces of these rides, as Spark cuts them."""
     found: dict[tuple[int, int], list[Ride]] = {}
     for ride in rides:
         segment = sum(ride.id > mark for mark in marks)
         found.setdefault(((ride.id - 1) // BLOCK, segment), []).append(ride)
     return sorted(
-        Cell(cell[0].id, cell[-1].id, *one_by_one(cell, 0, cell[-1].id)) for cell in found.values()
+        Piece(piece[0].id, piece[-1].id, *one_by_one(piece, 0, piece[-1].id))
+        for piece in found.values()
     )
 
 
@@ -56,9 +57,9 @@ def cut(rides: Sequence[Ride], marks: Sequence[int] = ()) -> list[Cell]:
 @given(RIDES, IDS, IDS)
 def test_rides_between_two_cuts_are_a_sum_of_cells(rides: list[Ride], one: int, other: int) -> None:
     after, upto = sorted([one, other])
-    cells = cut(rides, [after, upto])
-    assert between(cells, after, upto) == one_by_one(rides, after, upto)
-    assert between(cells, 0, after) == one_by_one(rides, 0, after)
+    pieces = cut(rides, [after, upto])
+    assert between(pieces, after, upto) == one_by_one(rides, after, upto)
+    assert between(pieces, 0, after) == one_by_one(rides, 0, after)
 
 
 @briefly
@@ -66,7 +67,7 @@ def test_rides_between_two_cuts_are_a_sum_of_cells(rides: list[Ride], one: int, 
 def test_whatever_the_nights_were_every_total_is_that_of_the_rides(
     rides: list[Ride], nights: list[int], mark: int
 ) -> None:
-    """Some nights; then a total at any ride, from whole blocks and the cells of one more."""
+    """Some nights; then a total at any ride, from whole blocks and the pieces of one more."""
     ledger = Ledger()
     for upto in nights:
         new = [ride for ride in rides if ledger.position < ride.id <= upto]
@@ -103,7 +104,7 @@ def test_a_warehouse_that_differs_in_a_ride_is_noticed(
         [mismatch] = against_all(cut(sorted(tampered)), cut(rides), upto)
         assert mismatch.after < wrong.id <= mismatch.upto
         assert mismatch.difference.distance == (
-            total(cell.tally for cell in cut(sorted(tampered))).distance
+            total(piece.tally for piece in cut(sorted(tampered))).distance
             - one_by_one(rides, 0, upto).distance
         )
 

@@ -1,8 +1,8 @@
 """Adding up rides in Spark, exactly.
 
 The rides are cut wherever a total is wanted: after every BLOCK of ids, and at any further marks.
-The result is a short list of cells, none of which lies across a cut, so that every total up to a
-mark is a sum of whole cells.
+The result is a short list of pieces, none of which lies across a cut, so that every total up to a
+mark is a sum of whole pieces.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BLOCK = 100_000  # ids
 
 
-class Cell(NamedTuple):
+class Piece(NamedTuple):
     """The rides between two cuts, from the id `first` to the id `last`."""
 
     first: int
@@ -31,15 +31,15 @@ class Cell(NamedTuple):
         return Tally(self.rides, self.distance)
 
 
-def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
-    """The cells of `rides` between cuts, which include `marks`; in order of id."""
-    return sorted(Cell(*row) for row in by_cell(rides, marks).collect())
+def pieces(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Piece]:
+    """The pieces of `rides` between cuts, which include `marks`; in order of id."""
+    return sorted(Piece(*row) for row in by_piece(rides, marks).collect())
 
 
-def by_cell(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
+def by_piece(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
     """Add up `rides` (id, distance) between cuts: first, last, rides, distance.
 
-    The ride at a mark counts as below it. A cell has at most BLOCK rides, so its sum fits the
+    The ride at a mark counts as below it. A piece has at most BLOCK rides, so its sum fits the
     decimal that Spark uses for it, of 22 digits; if it ever did not, Spark would raise an error.
     """
     from pyspark.sql import functions as f
@@ -59,9 +59,9 @@ def by_cell(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
     )
 
 
-def between(cells: Iterable[Cell], after: int, upto: int) -> Tally:
-    """The sum of the cells with `after < id <= upto`; both ends must be cuts."""
-    return total(cell.tally for cell in cells if after < cell.first and cell.last <= upto)
+def between(pieces: Iterable[Piece], after: int, upto: int) -> Tally:
+    """The sum of the pieces with `after < id <= upto`; both ends must be cuts."""
+    return total(piece.tally for piece in pieces if after < piece.first and piece.last <= upto)
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
@@ -69,9 +69,9 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return reduce(Tally.plus, tallies, Tally())
 
 
-def by_block(cells: Iterable[Cell]) -> dict[int, list[Cell]]:
-    """The cells of each BLOCK of ids that has rides, in order."""
-    blocks: dict[int, list[Cell]] = {}
-    for cell in sorted(cells):
-        blocks.setdefault((cell.first - 1) // BLOCK, []).append(cell)
+def by_block(pieces: Iterable[Piece]) -> dict[int, list[Piece]]:
+    """The pieces of each BLOCK of ids that has rides, in order."""
+    blocks: dict[int, list[Piece]] = {}
+    for piece in sorted(pieces):
+        blocks.setdefault((piece.first - 1) // BLOCK, []).append(piece)
     return blocks
