@@ -10,7 +10,6 @@ as s3a://bucket/cell0. It is only read. The exit status is 0 when all cells are 
 one is missing, 2 when nothing was added up, 70 for a bug.
 """
 
-import argparse
 import os
 import signal
 import sys
@@ -28,7 +27,7 @@ from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
 from rocket_rides import settings
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Parser
-from rocket_rides.words import aligned, metres, number, plain, printable
+from rocket_rides.words import aligned, metres, number, printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,7 +122,8 @@ def report(tables: Sequence[OpenTable], missing: set[int]) -> Iterator[str]:
         upto, at = number(table.ledger.position), f"{table.at:%Y-%m-%d %H:%M:%S}"
         rows.append((str(table.cell), number(rides), metres(distance), upto, at))
     rides, distance = total(table.ledger.total for table in tables)
-    rows.append(("all", number(rides), metres(distance), "since", min(row[-1] for row in rows[1:])))
+    oldest = min(row[-1] for row in rows[1:])
+    rows.append(("all", number(rides), metres(distance), "the oldest:", oldest))
     yield from aligned(rows, "<>>>>")
     if missing:
         yield f"Missing, and not in the total: {_listed(missing)}."
@@ -147,32 +147,27 @@ def unite(warehouses: Sequence[str], expected: int, master: str) -> int:
             require_as_proven(spark, table)
     found = {table.cell for table in tables}
     missing = {*range(max(expected, *found))} - found
-    sys.stdout.write(plain("\n".join([*report(tables, missing), ""])))
+    print("\n".join(report(tables, missing)))  # noqa: T201
     return INCOMPLETE if missing else COMPLETE
-
-
-def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line, or the end of the process with one clear line."""
-    parser = Parser(NAME, __doc__)
-    parser.add_argument("warehouses", nargs="+", metavar="WAREHOUSE")
-    expect = "how many cells there are, from 0; by default, as many as the highest one tells"
-    parser.add_argument("--expect", type=int, default=0, metavar="N", help=expect)
-    return parser.parse_args(arguments)
 
 
 def main() -> None:
     """Unite the tables, and end the process with the status."""
     signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))  # as in reconcile
-    options, config = parse_options(), settings.load()
+    parser = Parser(NAME, __doc__)
+    parser.add_argument("warehouses", nargs="+", metavar="WAREHOUSE")
+    expect = "how many cells there are, from 0; by default, as many as the highest one tells"
+    parser.add_argument("--expect", type=int, default=0, metavar="N", help=expect)
+    options, config = parser.parse_args(), settings.load()
     try:
-        found = unite(options.warehouses, options.expect, config.spark_master)
+        status = unite(options.warehouses, options.expect, config.spark_master)
     except (Unavailable, OSError) as reason:
         sys.stderr.write(f"not united: {in_one_line(reason)}\n")
-        found = COULD_NOT_RUN
+        status = COULD_NOT_RUN
     except BaseException:  # also a panic of delta-rs; Python would exit with 1
         sys.excepthook(*sys.exc_info())
-        found = BUG
-    raise SystemExit(found)
+        status = BUG
+    raise SystemExit(status)
 
 
 if __name__ == "__main__":

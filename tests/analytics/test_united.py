@@ -35,7 +35,7 @@ def test_all_cells_are_one_exact_total_and_one_that_is_missing_is_named(
     assert [line[:4] for line in lines] == [
         ["0", "5", f"{5 * METRE}", f"{IDS:,}"],
         ["2", "2", f"{2 * METRE}", f"{3 * IDS:,}"],
-        ["all", "7", f"{7 * METRE}", "since"],
+        ["all", "7", f"{7 * METRE}", "the"],
         ["Missing,", "and", "not", "in"],
     ]
     assert lines[3][-1] == "1."

@@ -70,6 +70,6 @@ def test_the_total_is_exact_and_as_old_as_the_oldest_cell() -> None:
     assert [line.split() for line in lines[1:]] == [
         ["0", "1", each, "1", "2026-11-21", "03:00:00"],
         ["2", "1", each, f"{2 * IDS + 1:,}", "2026-11-19", "03:00:00"],
-        ["all", "2", "1" + each[:-1] + "8", "since", "2026-11-19", "03:00:00"],
+        ["all", "2", "1" + each[:-1] + "8", "the", "oldest:", "2026-11-19", "03:00:00"],
     ]
     assert missing == "Missing, and not in the total: 1, 3."
