@@ -2,8 +2,7 @@
 
 Each cell reconciles itself; in the log of its table, its newest run says what the rides add up to,
 block by block, and up to which position they are proven. Spark adds up each table again, and the
-total is told only if every block of every table agrees. So a cell that is down is stale in the
-total, never wrong, and one that is missing is named.
+total is told only if every block agrees. So a cell that is down is stale in the total, never wrong.
 
 A WAREHOUSE is a cell's WAREHOUSE_DIR, or the URL of a copy that delta-rs and Spark both know, such
 as s3a://bucket/cell0. It is only read. The exit status is 0 when all cells are in the total, 1 when
@@ -15,6 +14,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,11 +46,17 @@ class OpenTable(NamedTuple):
     at: datetime  # of that run's commit
     files: list[str]  # as Spark reads them
 
+    @property
+    def owner(self) -> tuple[str, str]:
+        """The database that the run read, and the term under which that wrote."""
+        newest = self.ledger.owners[-1]
+        return newest.database_id, newest.term
+
 
 def opened(warehouse: str) -> OpenTable:
     """The table in a warehouse. Raises Unavailable if it is not one cell's."""
     from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
+    from deltalake.exceptions import DeltaError, TableNotFoundError
 
     from analytics.table import Night
     from analytics.warehouse import literal
@@ -64,9 +70,10 @@ def opened(warehouse: str) -> OpenTable:
         # A run may have committed since: what it wrote is not in these files.
         commits = (each for each in table.history() if each["version"] <= version)
         newest = next((each for each in commits if "reconciliation" in each), None)
+    except TableNotFoundError:
+        raise Unavailable(f"{warehouse} has no table of rides") from None
     except (DeltaError, OSError) as error:
-        reason = printable(in_one_line(error))
-        raise Unavailable(f"{warehouse} has no table that can be read: {reason}") from None
+        raise Unavailable(f"{warehouse} can't be read: {printable(in_one_line(error))}") from None
     if newest is None:
         raise Unavailable(f"{warehouse} has a table that no reconciliation has written")
     ledger = msgspec.convert(newest["reconciliation"], Night).ledger
@@ -87,17 +94,11 @@ def cell_of(warehouse: str, ledger: Ledger) -> int:
 
 def require_one_of_each(tables: Sequence[OpenTable]) -> None:
     """Raise Unavailable if two tables are the same cell's: their rides would count twice."""
-    first: dict[int, OpenTable] = {}
-    for table in tables:
-        if (other := first.setdefault(table.cell, table)) is not table:
-            # A run adds its owner: its database, and the term under which that wrote.
-            one, two = (
-                [(each.database_id, each.term) for each in of.ledger.owners[-1:]]
-                for of in (other, table)
-            )
-            history = "of one history" if one == two else "of different histories"
-            both = f"{other.warehouse} and {table.warehouse}"
-            raise Unavailable(f"{both} are both cell {table.cell}'s, {history}: give one of them")
+    for one, two in combinations(tables, 2):
+        if one.cell == two.cell:
+            history = "of one history" if one.owner == two.owner else "of different histories"
+            whose = f"are both cell {one.cell}'s, {history}"
+            raise Unavailable(f"{one.warehouse} and {two.warehouse} {whose}: give one of them")
 
 
 def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:

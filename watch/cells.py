@@ -21,7 +21,7 @@ from watch.screen import WELL
 from watch.verdict import problems
 
 TIME = 5.0  # seconds; a page may wait three for its own look
-IDS = 10**14  # a cell's positions: CELL * IDS < position <= (CELL + 1) * IDS
+IDS = 10**14  # a cell's last_sent is at least CELL * IDS, and below the next cell's
 
 
 class Told(NamedTuple):
@@ -37,9 +37,8 @@ class Told(NamedTuple):
 
     @property
     def cell(self) -> int | None:
-        """Its number; None as long as no record tells."""
-        newest = self.database.rides.newest if self.database else 0
-        return (newest - 1) // IDS if newest else None
+        """Its number, as its positions tell."""
+        return self.database.rides.last_sent // IDS if self.database else None
 
     @property
     def total(self) -> Decimal | None:
@@ -62,15 +61,6 @@ async def _ask(client: aiohttp.ClientSession, url: str) -> Told:
         reason = NO_ANSWER if isinstance(error, TimeoutError) else printable(in_one_line(error))
         return Told(url, None, [f"its page is away: {reason}"])
     return Told(url, facts, [problem.what for problem in problems(facts)])
-
-
-def twice(told: Sequence[Told]) -> str:
-    """A sentence if two pages are the same cell's, which would count twice; else nothing."""
-    first: dict[int, str] = {}
-    for url, cell in ((each.url, each.cell) for each in told):
-        if cell is not None and first.setdefault(cell, url) is not url:
-            return f"{first[cell]} and {url} are both cell {cell}'s: give one of them"
-    return ""
 
 
 def screen(told: Sequence[Told]) -> list[str]:

@@ -110,43 +110,41 @@ def look(gatherer: Gatherer) -> Facts:
     return facts
 
 
-def main() -> int:
-    """Print the facts, and return the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
-    options = parse_options()
-    if options.cells:
-        return of_all_cells(options.cells)
+def of_this_fleet(*, as_json: bool) -> tuple[list[str], int]:
+    """The lines about it, and the exit status."""
     config = settings.load()
     with closing(Gatherer(config)) as gatherer:
         facts = look(gatherer)
     nobody = no_fleet(facts, config)
     found = NO_FLEET if nobody else status(facts)
-    if options.json:
-        lines = [in_json(facts, found)]
-    else:
-        lines = [nobody] if nobody else [*screen(facts), ""]
-    show(lines)
-    return found
+    if as_json:
+        return [in_json(facts, found)], found
+    return [nobody] if nobody else [*screen(facts), ""], found
 
 
-def of_all_cells(urls: list[str]) -> int:
-    """Print what the pages of all cells say, and return the exit status."""
-    from watch import cells
+def of_all_cells(urls: list[str]) -> tuple[list[str], int]:
+    """The same about those whose pages are at these URLs."""
+    from watch import cells  # only where somebody asks for it: it takes memory
 
     told = asyncio.run(cells.ask(urls))
-    if refused := cells.twice(told):
-        sys.stderr.write(f"{refused}\n")
-        return 2
-    show([*cells.screen(told), ""])
-    return max(status(each.facts) if each.facts else 2 for each in told)
+    known = [each.cell for each in told if each.cell is not None]
+    if len(known) > len({*known}):  # it would count twice
+        return ["two of these pages are the same cell's: give one of each"], 2
+    return [*cells.screen(told), ""], max(status(each.facts) if each.facts else 2 for each in told)
 
 
-def show(lines: list[str]) -> None:
-    """Print the lines."""
+def main() -> int:
+    """Print the facts, and return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
+    options = parse_options()
+    lines, found = (
+        of_all_cells(options.cells) if options.cells else of_this_fleet(as_json=options.json)
+    )
     try:
         print("\n".join(lines), flush=True)  # noqa: T201
     except BrokenPipeError:  # whoever read this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return found
 
 
 if __name__ == "__main__":

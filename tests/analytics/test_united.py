@@ -72,8 +72,8 @@ def test_rides_of_two_cells_have_ids_and_places_of_their_own(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["/nowhere"], "/nowhere has no table that can be read"),
-        (["nosuch://bucket"], "nosuch://bucket has no table that can be read"),
+        (["/nowhere"], "/nowhere has no table of rides"),
+        (["nosuch://bucket"], "nosuch://bucket has no table of rides"),
         (["{0}", "file://{0}"], "are both cell 0's, of one history: give one of them"),
     ],
 )

@@ -48,6 +48,7 @@ def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> N
         united.cell_of("/here", ledger(ids))
 
 
+@pytest.mark.proves("cells-once")
 @pytest.mark.parametrize(
     ("owner", "histories"),
     [
