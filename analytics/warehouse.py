@@ -147,10 +147,14 @@ def within(blocks: Sequence[Block]) -> str:
     return " OR ".join(f"(id > {block.after} AND id <= {block.upto})" for block in blocks)
 
 
+def literal(path: str) -> str:
+    """As Spark takes it: [, * and the like are escaped, so that nothing in it is a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
 def _read(spark: "SparkSession", base: Path, paths: list[Path]) -> "DataFrame":
-    """Read Parquet files. In their names, [, * and the like are escaped: no patterns for Spark."""
+    """Read Parquet files."""
     if not paths:
         return spark.createDataFrame([], COLUMNS)
-    names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in paths]
     reader = spark.read.schema(COLUMNS).option("basePath", f"file://{base}")
-    return reader.parquet(*(f"file://{name}" for name in names))
+    return reader.parquet(*(f"file://{literal(str(path))}" for path in paths))

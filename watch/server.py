@@ -72,6 +72,7 @@ class Site:
         application.router.add_get("/", self.page)
         application.router.add_get("/events", self.events, allow_head=False)
         application.router.add_get("/metrics", self.metrics)
+        application.router.add_get("/status.json", self.status)
         application.router.add_get("/healthz", self.health)
         application.router.add_get("/icon.svg", self.icon)
         if self._buttons:
@@ -99,6 +100,12 @@ class Site:
         facts = await self._watcher.fresh()
         body, content_type = render(facts, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def status(self, _request: web.Request) -> web.Response:
+        from watch.status import in_json, status  # likewise
+
+        facts = await self._watcher.fresh()
+        return web.Response(text=in_json(facts, status(facts)), content_type="application/json")
 
     async def health(self, _request: web.Request) -> web.Response:
         return web.Response(text="ok\n")

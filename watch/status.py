@@ -2,11 +2,13 @@
 
     python -m watch.status           one screen
     python -m watch.status --json    everything that is known, as one JSON object in a line
+    python -m watch.status --cells URL...    all cells in one table, as their live pages tell
 
 The exit status is 0 when all is well; 1 when something lags, disagrees or is dead, with a line that
 says what; 2 when that can't be told, because a server can't be used; 3 when no fleet runs here, in
 one line. So it serves as a probe. It reads, and changes nothing; it needs the two servers, and not
-the live page.
+the live page. With --cells it needs the pages alone, and the status is that of the worst cell: 2 if
+a page is away.
 
 The JSON object has `status` (0 to 3), `problems` (each with `kind`: lags, disagrees, dead, away
 or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
@@ -16,6 +18,7 @@ unless Postgres can be used), `log` (null unless Redis can) and `gathered_in_sec
 """
 
 import argparse
+import asyncio
 import json
 import os
 import re
@@ -29,7 +32,7 @@ from typing import Any
 
 import msgspec
 
-from rocket_rides import fleet, settings
+from rocket_rides import fleet, settings, urls
 from rocket_rides.process import Parser
 from rocket_rides.settings import Settings
 from rocket_rides.words import plain
@@ -50,7 +53,9 @@ _as_json = msgspec.json.Encoder(decimal_format="number").encode
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
     parser = Parser("python -m watch.status", __doc__)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--json", action="store_true", help="for programs")
+    kinds.add_argument("--cells", nargs="+", type=urls.http, metavar="URL", help="of live pages")
     return parser.parse_args(arguments)
 
 
@@ -105,18 +110,36 @@ def look(gatherer: Gatherer) -> Facts:
     return facts
 
 
-def main() -> int:
-    """Print the facts, and return the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
-    options, config = parse_options(), settings.load()
+def of_this_fleet(*, as_json: bool) -> tuple[list[str], int]:
+    """The lines about it, and the exit status."""
+    config = settings.load()
     with closing(Gatherer(config)) as gatherer:
         facts = look(gatherer)
     nobody = no_fleet(facts, config)
     found = NO_FLEET if nobody else status(facts)
-    if options.json:
-        lines = [in_json(facts, found)]
-    else:
-        lines = [nobody] if nobody else [*screen(facts), ""]
+    if as_json:
+        return [in_json(facts, found)], found
+    return [nobody] if nobody else [*screen(facts), ""], found
+
+
+def of_all_cells(urls: list[str]) -> tuple[list[str], int]:
+    """The same about those whose pages are at these URLs."""
+    from watch import cells  # only where somebody asks for it: it takes memory
+
+    told = asyncio.run(cells.ask(urls))
+    known = [each.cell for each in told if each.cell is not None]
+    if len(known) > len({*known}):  # it would count twice
+        return ["two of these pages are the same cell's: give one of each"], 2
+    return [*cells.screen(told), ""], max(status(each.facts) if each.facts else 2 for each in told)
+
+
+def main() -> int:
+    """Print the facts, and return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
+    options = parse_options()
+    lines, found = (
+        of_all_cells(options.cells) if options.cells else of_this_fleet(as_json=options.json)
+    )
     try:
         print("\n".join(lines), flush=True)  # noqa: T201
     except BrokenPipeError:  # whoever read this has seen enough

@@ -62,7 +62,7 @@ def test_this_machine_has_these_names(host: str) -> None:
 def test_whoever_asks_by_any_other_name_reads_nothing(host: str, made_up: Served) -> None:
     """As under a name that was bound anew to this machine."""
     assert not guards.is_local(host)
-    for path in ("/", "/events", "/metrics"):
+    for path in ("/", "/events", "/metrics", "/status.json"):
         with made_up.client.stream("GET", path, headers={"Host": host}) as answer:
             assert answer.status_code in (400, 421)
             assert len(answer.read()) < 200

@@ -28,6 +28,13 @@ MUTANTS = [
         'f.col("id") >= mark',
         tests="analytics/test_reconcile.py",
     ),
+    Mutant(
+        "two warehouses of one cell are added up",
+        "if one.cell == two.cell:",
+        "if one.warehouse == two.warehouse:",
+        file="analytics/united.py",
+        tests="fast/test_united.py",
+    ),
     result(
         "a total that is too small is right",
         "return self.stray or self.drift != 0",

@@ -1,0 +1,175 @@
+"""`python -m analytics.united WAREHOUSE...`: one exact total of all cells, from their open tables.
+
+Each cell reconciles itself; in the log of its table, its newest run says what the rides add up to,
+block by block, and up to which position they are proven. Spark adds up each table again, and the
+total is told only if every block agrees. So a cell that is down is stale in the total, never wrong.
+
+A WAREHOUSE is a cell's WAREHOUSE_DIR, or the URL of a copy that delta-rs and Spark both know, such
+as s3a://bucket/cell0. It is only read. The exit status is 0 when all cells are in the total, 1 when
+one is missing, 2 when nothing was added up, 70 for a bug.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from analytics.cells import Cell, cells, total
+from analytics.ledger import Ledger
+from analytics.prerequisites import require_java, require_packages
+from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
+from rocket_rides import settings
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.process import Parser
+from rocket_rides.words import aligned, metres, number, printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "python -m analytics.united"
+COMPLETE, INCOMPLETE = 0, 1  # the exit status, beside analytics.reconcile's
+IDS, MOST_CELLS = 10**14, 90  # a cell's ids: CELL * IDS < id <= (CELL + 1) * IDS
+
+
+class OpenTable(NamedTuple):
+    """A cell's table, as its newest run has left it."""
+
+    warehouse: str
+    cell: int
+    ledger: Ledger
+    at: datetime  # of that run's commit
+    files: list[str]  # as Spark reads them
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """The database that the run read, and the term under which that wrote."""
+        newest = self.ledger.owners[-1]
+        return newest.database_id, newest.term
+
+
+def opened(warehouse: str) -> OpenTable:
+    """The table in a warehouse. Raises Unavailable if it is not one cell's."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    from analytics.table import Night
+    from analytics.warehouse import literal
+
+    place = warehouse.removeprefix("file://").rstrip("/") + "/rides"
+    if is_folder := "://" not in place:
+        place = str(Path(place).absolute())
+    try:
+        table = DeltaTable(place)
+        version, paths = table.version(), table.get_add_actions(flatten=True)["path"].to_pylist()
+        # A run may have committed since: what it wrote is not in these files.
+        commits = (each for each in table.history() if each["version"] <= version)
+        newest = next((each for each in commits if "reconciliation" in each), None)
+    except TableNotFoundError:
+        raise Unavailable(f"{warehouse} has no table of rides") from None
+    except (DeltaError, OSError) as error:
+        raise Unavailable(f"{warehouse} can't be read: {printable(in_one_line(error))}") from None
+    if newest is None:
+        raise Unavailable(f"{warehouse} has a table that no reconciliation has written")
+    ledger = msgspec.convert(newest["reconciliation"], Night).ledger
+    at = datetime.fromtimestamp(newest["timestamp"] / 1000, UTC)
+    root = f"file://{place}" if is_folder else place
+    files = [literal(f"{root}/{path}") for path in paths]
+    return OpenTable(warehouse, cell_of(warehouse, ledger), ledger, at, files)
+
+
+def cell_of(warehouse: str, ledger: Ledger) -> int:
+    """Whose ids the rides have. Raises Unavailable unless they are those of one cell."""
+    found = {(id_ - 1) // IDS for block in ledger.blocks for id_ in (block.first, block.last)}
+    if len(found) == 1 and found <= {*range(MOST_CELLS)}:
+        return found.pop()
+    whose = f"rides of the cells {_listed(found)}" if found else "no rides yet"
+    raise Unavailable(f"{warehouse} has {whose}, so it is no cell's (0 to {MOST_CELLS - 1})")
+
+
+def require_one_of_each(tables: Sequence[OpenTable]) -> None:
+    """Raise Unavailable if two tables are the same cell's: their rides would count twice."""
+    for one, two in combinations(tables, 2):
+        if one.cell == two.cell:
+            history = "of one history" if one.owner == two.owner else "of different histories"
+            whose = f"are both cell {one.cell}'s, {history}"
+            raise Unavailable(f"{one.warehouse} and {two.warehouse} {whose}: give one of them")
+
+
+def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:
+    """Raise Unavailable unless Spark adds up the rides to what the ledger says of each block."""
+    from analytics.session import SPARK_ERRORS, cause
+
+    try:
+        found = cells(spark.read.schema("id BIGINT, distance DECIMAL(12,3)").parquet(*table.files))
+    except SPARK_ERRORS as error:
+        raise Unavailable(f"{table.warehouse} can't be read: {cause(error)}") from None
+    proven = [Cell(block.first, block.last, *block.tally) for block in table.ledger.blocks]
+    if different := sorted({*found} ^ {*proven}):
+        where = f"{table.warehouse} differs from what was proven, from ride {different[0].first} on"
+        raise Unavailable(f"{where}: python -m analytics.reconcile --full there rebuilds it")
+
+
+def report(tables: Sequence[OpenTable], missing: set[int]) -> Iterator[str]:
+    """A line for each cell, one for all of them, and a sentence about those that are missing."""
+    rows = [("cell", "rides", "distance, m", "proven up to", "at, UTC")]
+    for table in tables:
+        rides, distance = table.ledger.total
+        upto, at = number(table.ledger.position), f"{table.at:%Y-%m-%d %H:%M:%S}"
+        rows.append((str(table.cell), number(rides), metres(distance), upto, at))
+    rides, distance = total(table.ledger.total for table in tables)
+    oldest = min(row[-1] for row in rows[1:])
+    rows.append(("all", number(rides), metres(distance), "the oldest:", oldest))
+    yield from aligned(rows, "<>>>>")
+    if missing:
+        yield f"Missing, and not in the total: {_listed(missing)}."
+
+
+def _listed(cells: set[int]) -> str:
+    return ", ".join(map(str, sorted(cells)))
+
+
+def unite(warehouses: Sequence[str], expected: int, master: str) -> int:
+    """Print the report, and return the exit status. Raises Unavailable: then nothing is printed."""
+    require_packages()
+    tables = sorted(map(opened, warehouses), key=lambda table: table.cell)
+    require_one_of_each(tables)
+    require_java()
+    from analytics.session import session
+
+    few = sum(table.ledger.total.rides for table in tables) <= FEW
+    with session(master, briefly=few) as spark:
+        for table in tables:
+            require_as_proven(spark, table)
+    found = {table.cell for table in tables}
+    missing = {*range(max(expected, *found))} - found
+    print("\n".join(report(tables, missing)))  # noqa: T201
+    return INCOMPLETE if missing else COMPLETE
+
+
+def main() -> None:
+    """Unite the tables, and end the process with the status."""
+    signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))  # as in reconcile
+    parser = Parser(NAME, __doc__)
+    parser.add_argument("warehouses", nargs="+", metavar="WAREHOUSE")
+    expect = "how many cells there are, from 0; by default, as many as the highest one tells"
+    parser.add_argument("--expect", type=int, default=0, metavar="N", help=expect)
+    options, config = parser.parse_args(), settings.load()
+    try:
+        status = unite(options.warehouses, options.expect, config.spark_master)
+    except (Unavailable, OSError) as reason:
+        sys.stderr.write(f"not united: {in_one_line(reason)}\n")
+        status = COULD_NOT_RUN
+    except BaseException:  # also a panic of delta-rs; Python would exit with 1
+        sys.excepthook(*sys.exc_info())
+        status = BUG
+    raise SystemExit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Spark unites the tables of two cells."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analytics.ledger import Ledger
+from analytics.united import COMPLETE, IDS, INCOMPLETE, main, unite
+from rocket_rides.errors import Unavailable
+from tests.support.warehouse import DAYS, METRE, content, night
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> list[Path]:
+    """The warehouses of cells 0 and 2: one has had two nights, and the other one."""
+    one, other = tmp_path / "cell [0]", tmp_path / "cell2"
+    first = night(one, Ledger(), (DAYS[0], [1, 2]))
+    night(one, first, (DAYS[0], [3]), (DAYS[1], [4]), (DAYS[1], [IDS]))
+    night(other, Ledger(), (DAYS[0], [2 * IDS + 1]), (DAYS[1], [3 * IDS]))
+    return [one, other]
+
+
+def test_all_cells_are_one_exact_total_and_one_that_is_missing_is_named(
+    spark: "SparkSession", cells: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = cells
+    status = unite([f"file://{other}/", str(one)], 0, "")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert status == INCOMPLETE
+    assert [line[:4] for line in lines] == [
+        ["0", "5", f"{5 * METRE}", f"{IDS:,}"],
+        ["2", "2", f"{2 * METRE}", f"{3 * IDS:,}"],
+        ["all", "7", f"{7 * METRE}", "the"],
+        ["Missing,", "and", "not", "in"],
+    ]
+    assert lines[3][-1] == "1."
+    assert unite([str(one)], 0, "") == COMPLETE
+    assert unite([str(one)], 2, "") == INCOMPLETE
+
+
+def test_a_table_that_is_not_as_it_was_proven_is_not_added(
+    spark: "SparkSession", cells: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(cells[0].glob("rides/day=*/*.parquet"), key=lambda path: path.stat().st_size)
+    shutil.copy(files[0], files[-1])
+    with pytest.raises(Unavailable, match="differs from what was proven, from ride 1 on"):
+        unite([str(each) for each in cells], 0, "")
+    files[-1].unlink()
+    with pytest.raises(Unavailable, match=r"cell \[0\] can't be read: .*PATH_NOT_FOUND"):
+        unite([str(each) for each in cells], 0, "")
+    assert capsys.readouterr().out == ""
+
+
+def test_rides_of_two_cells_have_ids_and_places_of_their_own(
+    spark: "SparkSession", cells: list[Path], tmp_path: Path
+) -> None:
+    """Here all are in the folders of one warehouse."""
+    files = [path.relative_to(cell) for cell in cells for path in cell.glob("rides/day=*/*")]
+    for cell in cells:
+        shutil.copytree(cell, tmp_path / "both", dirs_exist_ok=True)
+    assert len(list((tmp_path / "both").glob("rides/day=*/*"))) == len(files)
+    rides = spark.read.parquet(f"file://{tmp_path}/both/rides/day=*/*")
+    assert rides.select("id").distinct().count() == rides.count() == 7
+    assert sum(content(cell).rides for cell in cells) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["/nowhere"], "/nowhere has no table of rides"),
+        (["nosuch://bucket"], "nosuch://bucket has no table of rides"),
+        (["{0}", "file://{0}"], "are both cell 0's, of one history: give one of them"),
+    ],
+)
+def test_what_can_not_be_united_is_refused_in_a_sentence(
+    arguments: list[str],
+    said: str,
+    cells: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before Spark starts."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["united", *(each.format(cells[0]) for each in arguments)])
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main()
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.startswith("not united: ")
+    assert said in told.err

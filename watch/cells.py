@@ -1,0 +1,82 @@
+"""All cells in one table, as their live pages tell their health and totals; all are asked at once.
+
+A page that does not answer is away, and its cell is in no sum: the last line says of how many cells
+that is the total. Each cell's totals are taken at a record of its own, on which they agree.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+
+from rocket_rides.distance import EXACT, NONE
+from rocket_rides.errors import in_one_line
+from rocket_rides.words import DASH, age, aligned, count, metres, number, plain, printable
+from watch.facts import NO_ANSWER, Database, Facts
+from watch.screen import WELL
+from watch.verdict import problems
+
+TIME = 5.0  # seconds; a page may wait three for its own look
+IDS = 10**14  # a cell's last_sent is at least CELL * IDS, and below the next cell's
+
+
+class Told(NamedTuple):
+    """What a cell's page says; or why it does not."""
+
+    url: str
+    facts: Facts | None
+    wrong: list[str]  # what is not well, in sentences
+
+    @property
+    def database(self) -> Database | None:
+        return self.facts.database if self.facts else None
+
+    @property
+    def cell(self) -> int | None:
+        """Its number, as its positions tell."""
+        return self.database.rides.last_sent // IDS if self.database else None
+
+    @property
+    def total(self) -> Decimal | None:
+        """The one that all of its totals agree on; None without any."""
+        known = self.database and self.database.agreement
+        return next(iter(known.totals.values()), None) if known and known.agree else None
+
+
+async def ask(urls: Sequence[str]) -> list[Told]:
+    """What the pages at these URLs say, within TIME."""
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TIME)) as client:
+        return await asyncio.gather(*(_ask(client, url) for url in urls))
+
+
+async def _ask(client: aiohttp.ClientSession, url: str) -> Told:
+    try:
+        async with client.get(f"{url.rstrip('/')}/status.json", raise_for_status=True) as answer:
+            facts = msgspec.json.decode(await answer.read(), type=Facts)
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # a time-out is an OSError
+        reason = NO_ANSWER if isinstance(error, TimeoutError) else printable(in_one_line(error))
+        return Told(url, None, [f"its page is away: {reason}"])
+    return Told(url, facts, [problem.what for problem in problems(facts)])
+
+
+def screen(told: Sequence[Told]) -> list[str]:
+    """The lines: a cell in each, the whole, and what is not well."""
+    rows = [("cell", "health", "records", "total, m", "behind", "page"), *map(_row, told)]
+    totals = [each.total for each in told if each.total is not None]
+    whole = metres(reduce(EXACT.add, totals, NONE))
+    rows.append((f"{len(totals)} of {len(told)}", "", "", whole, "", ""))
+    wrong = [f"NOT WELL: {each.url}: {what}" for each in told for what in each.wrong]
+    return [plain(line) for line in (*aligned(rows, "<<>>><"), "", *(wrong or [WELL]))]
+
+
+def _row(each: Told) -> tuple[str, ...]:
+    health = count(len(each.wrong), "problem") if each.wrong else "well"
+    if (known := each.database) is None:
+        return DASH, health if each.facts else "away", DASH, DASH, DASH, each.url
+    behind = max((reader.seconds_behind or 0 for reader in known.readers), default=0)
+    total = DASH if each.total is None else metres(each.total)
+    return number(each.cell), health, number(known.rides.taken), total, age(behind), each.url
