@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyspark
 
 from analytics import parquet
-from analytics.pieces import pieces
 from analytics.java import ARCHIVE, QUIET, add_options
 from analytics.minutes import by_minute, collected
+from analytics.pieces import pieces
 from analytics.session import session
 from rocket_rides.settings import PROJECT
 

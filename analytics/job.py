@@ -29,12 +29,12 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from analytics import ownership
-from analytics.pieces import Piece, total
 from analytics.emit import emit, set_back
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Block, Ledger
 from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
+from analytics.pieces import Piece, total
 from analytics.proofs import outbox, ratings, receipts, rollup
 from analytics.proofs import warehouse as verify
 from analytics.result import Compared, Proved, Result

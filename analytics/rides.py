@@ -10,9 +10,9 @@ import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import extract
-from analytics.pieces import Piece, pieces
 from analytics.ledger import Block, Broken, Ledger
 from analytics.parquet import File
+from analytics.pieces import Piece, pieces
 from analytics.session import SPARK_ERRORS, cause
 from analytics.steps import Step
 from analytics.warehouse import Warehouse, within

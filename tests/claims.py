@@ -104,7 +104,7 @@ CLAIMS = {
         "A missing receipt is found and delivered.", "analytics/proofs/receipts.py", 12
     ),
     "night": Claim("The warehouse has each ride once.", "analytics/table.py", 12),
-    "cells-once": Claim("A total of all cells counts each once.", "analytics/united.py", 7),
+    "cells-once": Claim("A total of all cells counts each once.", "analytics/cells.py", 7),
     "slow-client": Claim("A slow client is disconnected.", "api/slow_clients.py", 13),
     "marks-lost": Claim(
         "Minutes stay right when Redis forgets which are dirty.", "consumers/rollup/dirty.py", 14

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import psycopg
 
-from analytics.pieces import BLOCK, Piece, between, by_block, total
 from analytics.ledger import Block, Ledger
+from analytics.pieces import BLOCK, Piece, between, by_block, total
 from analytics.result import Mismatch, Tally
 from rocket_rides.database import one_row
 

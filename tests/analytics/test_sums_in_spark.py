@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from pyspark.errors import ArithmeticException
 
-from analytics.pieces import BLOCK, Piece, by_piece, pieces
 from analytics.ledger import Ledger
 from analytics.minutes import Minute, by_minute, collected
+from analytics.pieces import BLOCK, Piece, by_piece, pieces
 from analytics.warehouse import COLUMNS, Warehouse
 from tests.support.warehouse import DAYS, night
 

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics import parquet
-from analytics.pieces import BLOCK
 from analytics.ledger import Ledger
+from analytics.pieces import BLOCK
 from analytics.result import Tally
 from analytics.warehouse import Warehouse
 from rocket_rides.errors import Unavailable

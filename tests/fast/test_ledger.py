@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from analytics.pieces import BLOCK, Piece
 from analytics.ledger import Ledger, Owner
+from analytics.pieces import BLOCK, Piece
 
 LAST = 3 * BLOCK
 

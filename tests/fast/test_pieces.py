@@ -9,8 +9,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.pieces import BLOCK, Piece, between, total
 from analytics.ledger import Ledger
+from analytics.pieces import BLOCK, Piece, between, total
 from analytics.proofs.warehouse import against_all
 from analytics.result import Compared, Tally
 from tests.support.properties import always, briefly

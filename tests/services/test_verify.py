@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.pieces import Piece
 from analytics.ledger import Block
+from analytics.pieces import Piece
 from analytics.proofs.warehouse import against_postgres
 from analytics.result import Mismatch, Tally
 from tests.support.world import World

@@ -28,7 +28,7 @@ SPARK = (
     "tests/analytics/test_reconcile_process.py",
     "tests/analytics/test_rollup_proved.py",
     "tests/analytics/test_sums_in_spark.py",
-    "tests/analytics/test_united.py",
+    "tests/analytics/test_united_cells.py",
     "tests/analytics/test_warehouse.py",
 )
 BESIDE_A_FLEET = "tests/fleet/beside/"

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from analytics import parquet
-from analytics.pieces import Piece
 from analytics.ledger import Ledger, Owner
 from analytics.parquet import File
+from analytics.pieces import Piece
 from analytics.result import Tally
 from analytics.table import Table
 from analytics.warehouse import Warehouse

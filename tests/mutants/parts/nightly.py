@@ -32,8 +32,8 @@ MUTANTS = [
         "two warehouses of one cell are added up",
         "if one.cell == two.cell:",
         "if one.warehouse == two.warehouse:",
-        file="analytics/united.py",
-        tests="fast/test_united.py",
+        file="analytics/cells.py",
+        tests="fast/test_cells.py",
     ),
     result(
         "a total that is too small is right",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analytics.cells import COMPLETE, IDS, INCOMPLETE, main, unite
 from analytics.ledger import Ledger
-from analytics.united import COMPLETE, IDS, INCOMPLETE, main, unite
 from rocket_rides.errors import Unavailable
 from tests.support.warehouse import DAYS, METRE, content, night
 
@@ -86,7 +86,7 @@ def test_what_can_not_be_united_is_refused_in_a_sentence(
 ) -> None:
     """Before Spark starts."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    monkeypatch.setattr("sys.argv", ["united", *(each.format(cells[0]) for each in arguments)])
+    monkeypatch.setattr("sys.argv", ["cells", *(each.format(cells[0]) for each in arguments)])
     with pytest.raises(SystemExit, match=r"^2$"):
         main()
     told = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""`python -m analytics.united WAREHOUSE...`: one exact total of all cells, from their open tables.
+"""`python -m analytics.cells WAREHOUSE...`: one exact total of all cells, from their open tables.
 
 Each cell reconciles itself; in the log of its table, its newest run says what the rides add up to,
 block by block, and up to which position they are proven. Spark adds up each table again, and the
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from analytics.cells import Cell, cells, total
 from analytics.ledger import Ledger
+from analytics.pieces import Piece, pieces, total
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
 from rocket_rides import settings
@@ -32,7 +32,7 @@ from rocket_rides.words import aligned, metres, number, printable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAME = "python -m analytics.united"
+NAME = "python -m analytics.cells"
 COMPLETE, INCOMPLETE = 0, 1  # the exit status, beside analytics.reconcile's
 IDS, MOST_CELLS = 10**14, 90  # a cell's ids: CELL * IDS < id <= (CELL + 1) * IDS
 
@@ -106,10 +106,10 @@ def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:
     from analytics.session import SPARK_ERRORS, cause
 
     try:
-        found = cells(spark.read.schema("id BIGINT, distance DECIMAL(12,3)").parquet(*table.files))
+        found = pieces(spark.read.schema("id BIGINT, distance DECIMAL(12,3)").parquet(*table.files))
     except SPARK_ERRORS as error:
         raise Unavailable(f"{table.warehouse} can't be read: {cause(error)}") from None
-    proven = [Cell(block.first, block.last, *block.tally) for block in table.ledger.blocks]
+    proven = [Piece(block.first, block.last, *block.tally) for block in table.ledger.blocks]
     if different := sorted({*found} ^ {*proven}):
         where = f"{table.warehouse} differs from what was proven, from ride {different[0].first} on"
         raise Unavailable(f"{where}: python -m analytics.reconcile --full there rebuilds it")

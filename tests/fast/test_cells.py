@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from analytics import united
-from analytics.cells import Cell
+from analytics import cells
+from analytics.cells import IDS, OpenTable
 from analytics.ledger import Ledger, Owner
-from analytics.united import IDS, OpenTable
+from analytics.pieces import Piece
 from rocket_rides.errors import Unavailable
 
 OWNER = Owner(0, "1-1", "a")
@@ -18,7 +18,7 @@ METRE, MOST = Decimal(1), Decimal("9" * 35 + ".999")  # the most that a total ca
 
 
 def ledger(ids: Sequence[int], owner: Owner = OWNER, distance: Decimal = METRE) -> Ledger:
-    rides = [Cell(id_, id_, 1, distance) for id_ in ids]
+    rides = [Piece(id_, id_, 1, distance) for id_ in ids]
     return Ledger().extended(max(ids, default=0), rides).after_run(1, owner)
 
 
@@ -32,7 +32,7 @@ def table(cell: int, name: str = "", owner: Owner = OWNER, distance: Decimal = M
     [([1], 0), ([1, IDS], 0), ([IDS + 1, 2 * IDS], 1), ([89 * IDS + 1, 90 * IDS], 89)],
 )
 def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: int) -> None:
-    assert united.cell_of("/here", ledger(ids)) == cell
+    assert cells.cell_of("/here", ledger(ids)) == cell
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: i
 )
 def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> None:
     with pytest.raises(Unavailable, match=f"^/here has {why}, so it is no cell's"):
-        united.cell_of("/here", ledger(ids))
+        cells.cell_of("/here", ledger(ids))
 
 
 @pytest.mark.proves("cells-once")
@@ -59,14 +59,14 @@ def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> N
 )
 def test_two_tables_of_one_cell_are_never_added(owner: Owner, histories: str) -> None:
     tables = [table(0), table(1), table(2, "/a"), table(2, "/b", owner=owner)]
-    united.require_one_of_each(tables[:3])
+    cells.require_one_of_each(tables[:3])
     with pytest.raises(Unavailable, match=f"^/a and /b are both cell 2's, {histories}: give one"):
-        united.require_one_of_each(tables)
+        cells.require_one_of_each(tables)
 
 
 def test_the_total_is_exact_and_as_old_as_the_oldest_cell() -> None:
     tables = [table(cell, distance=MOST) for cell in (0, 2)]
-    *lines, missing = united.report(tables, {1, 3})
+    *lines, missing = cells.report(tables, {1, 3})
     each = f"{MOST:,.3f}"
     assert [line.split() for line in lines[1:]] == [
         ["0", "1", each, "1", "2026-11-21", "03:00:00"],
