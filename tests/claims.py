@@ -123,6 +123,9 @@ CLAIMS = {
     "counted": Claim(
         "A gap is counted once, in however many pieces it is healed.", "consumers/reader.py", 17
     ),
+    "slots-move": Claim(
+        "A key takes one ride over all cells, while its slot moves.", "api/router/moving.py", 0
+    ),
     "trace": Claim(
         "A ride's receipt belongs to the trace in which the ride was asked for.",
         "rocket_rides/tracing.py",

@@ -113,4 +113,11 @@ MUTANTS = [
         "api/views.py",
         "services/test_openapi.py",
     ),
+    Mutant(
+        "a cell takes keys of slots that it gives away",
+        "_put_fence(connection, fenced(connection) | slots)",
+        "_put_fence(connection, slots - slots)",
+        file="api/router/moving.py",
+        tests="services/test_router.py::test_each_key_takes_one_ride_while_slots_move_back_and_forth",
+    ),
 ]

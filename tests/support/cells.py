@@ -1,0 +1,125 @@
+"""Two cells, each an API on a database of its own, and HAProxy before them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from api.router.moving import FENCE
+from api.router.slots import SLOTS, HAProxy, read, write
+from lab.ports import free_ports
+from rocket_rides.settings import PROJECT
+from tests.support.api import Api
+from tests.support.clusters import fresh_world
+from tests.support.world import PATIENCE, World, eventually
+
+PROGRAM = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
+IDS = 10**14
+
+
+class Cells:
+    """Cell 0 has all slots at first. `apis` and `worlds` are by the cells' numbers."""
+
+    def __init__(self, world: World, other: World, folder: Path, exits: ExitStack) -> None:
+        other.connection.execute(f"ALTER SEQUENCE log_position RESTART {IDS + 1}")
+        self.worlds = [world, other]
+        self.apis = [Api(each) for each in self.worlds]
+        self.databases = {cell: each.postgres_url for cell, each in enumerate(self.worlds)}
+        self.map, self.socket = folder / "slots.map", folder / "socket"
+        write(self.map, dict.fromkeys(SLOTS, "0"))
+        self.port = free_ports()
+        self.settings = {
+            "ROUTER": f"127.0.0.1:{self.port}",
+            "ROUTER_SOCKET": str(self.socket),
+            "ROUTER_MAP": str(self.map),
+            **{f"CELL_{cell}": f"127.0.0.1:{api.port}" for cell, api in enumerate(self.apis)},
+            **{f"CELL_{cell}_DATABASE_URL": url for cell, url in self.databases.items()},
+        }
+        self.router = HAProxy(str(self.socket), self.map)
+        self.client = exits.enter_context(
+            httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        exits.callback(self.stop)
+        self.start()
+
+    def start(self) -> None:
+        """Start the router, and wait until it takes both cells for healthy."""
+        assert PROGRAM
+        self._process = subprocess.Popen(
+            [PROGRAM, "-q", "-db", "-f", str(CONFIGURATION)],
+            env=os.environ | self.settings,
+            stderr=subprocess.DEVNULL,
+        )
+        eventually(self._is_up, "a router with two cells")
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def put_back(self) -> None:
+        """Give all slots to cell 0 again, and forget all keys; the rides stay."""
+        for world in self.worlds:
+            world.connection.execute(
+                f"ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE}"
+            )
+            world.connection.execute("TRUNCATE idempotency_keys")
+        write(self.map, dict.fromkeys(SLOTS, "0"))
+        self.router.set(read(self.map))
+
+    def post(self, key: str | None = None, distance: str = "5") -> httpx.Response:
+        headers = {"Idempotency-Key": key} if key else {}
+        return self.client.post("/rides", data={"distance": distance}, headers=headers)
+
+    def move(self, slots: str, cell: int) -> subprocess.CompletedProcess[str]:
+        """`python -m api.router`, as it is run."""
+        return subprocess.run(
+            [sys.executable, "-m", "api.router", slots, str(cell)],
+            cwd=PROJECT,
+            env=os.environ | self.settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def rides(self) -> list[int]:
+        """How many rides each cell has."""
+        return [world.value("SELECT count(*) FROM rides") for world in self.worlds]
+
+    def rides_of(self, key: str) -> int:
+        """How many rides this key has taken, in all cells."""
+        rides: set[int] = set()
+        for world in self.worlds:
+            found = world.connection.execute(
+                "SELECT ride_id FROM idempotency_keys WHERE key = %s", [key]
+            )
+            rides.update(ride_id for [ride_id] in found)
+        return len(rides)
+
+    def _is_up(self) -> bool:
+        try:
+            with httpx.Client(base_url=self.client.base_url) as client:
+                found = [client.get(f"/rides/{cell * IDS + 1}/receipt") for cell in (0, 1)]
+        except httpx.TransportError:
+            return False
+        return all(answer.status_code in (200, 404) for answer in found)
+
+
+@contextmanager
+def two_cells(world: World, folder: Path) -> Iterator[Cells]:
+    """They share the servers of the `world`."""
+    if PROGRAM is None:
+        pytest.skip("there is no haproxy here")
+    with ExitStack() as exits:
+        other = exits.enter_context(fresh_world(world.postgres, world.redis, folder))
+        yield Cells(world, other, folder, exits)
