@@ -28,7 +28,7 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
 # A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
 CELL_SIZE = 10**14
-CELL = f"SELECT cell_start() / {CELL_SIZE}"  # noqa: S608 (no value is put in)
+CELL = f"SELECT cell_start() / {CELL_SIZE}"
 
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"

@@ -1,17 +1,31 @@
 """A cell: a fleet with a number, whose ids no other cell has."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
 from migrations import upgrade
-from rocket_rides import database
 from rocket_rides.database import CELL_SIZE
-from rocket_rides.errors import Refused
+from lab.ports import free_ports
 from tests.support.clusters import fresh_world
-from tests.support.world import World, chained, exact
+from tests.support.receipts import SECRET
+from tests.support.world import World, chained, eventually, exact
+
+REFUSING = [
+    "migrations",
+    "api",
+    "streamer",
+    "streamer.repair",
+    "consumers consumer0",
+    "consumers.ratings stars",
+    "consumers.rollup",
+    "consumers.rollup.aside list",
+    "consumers.receipts receipts0",
+    "consumers.receipts.dead list",
+]
 
 STARTS = """
     SELECT count(*) FROM streamer_state, rollup_state, receipts_state, checkpoints
@@ -22,7 +36,9 @@ STARTS = """
 
 
 @pytest.fixture
-def empty(postgres: Postgres, redis: Redis, tmp_path, monkeypatch) -> Iterator[World]:
+def empty(
+    postgres: Postgres, redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     """A database without the schema, and processes that are told no number."""
     monkeypatch.delenv("CELL", raising=False)
     with fresh_world(postgres, redis, tmp_path, {}) as world:
@@ -66,3 +82,34 @@ def test_a_cell_refuses_a_ride_past_its_last_id(empty: World) -> None:
 def test_the_number_of_a_cell_is_never_changed(world: World, change: str) -> None:
     with pytest.raises(psycopg.errors.IntegrityError):
         world.connection.execute(change)
+
+
+def test_a_process_that_is_told_another_number_refuses_in_one_sentence(empty: World) -> None:
+    """Whatever it is: a service, a tool, or the migration, which then changes nothing."""
+    told = {"CELL": "8", "RECEIPT_SECRET": SECRET, "API_PORT": str(free_ports())}
+    upgrade(empty.postgres_url, 7)
+    sentence = "CELL=8 is refused: the database is cell 7, which can't be changed"
+    for module in REFUSING:
+        refused = empty.service(*module.split(), **told)
+        assert refused.ends() != 0
+        last = refused.output.read_text().splitlines()[-1]
+        assert last.endswith(sentence), module
+    assert empty.value("SELECT number FROM cell") == 7
+    empty.service("migrations", CELL="7").says("the schema is up to date")
+
+
+def test_a_number_that_no_cell_has_is_refused_and_nothing_moves(empty: World) -> None:
+    migration = empty.service("migrations", CELL="90")
+    assert migration.ends() == 2
+    assert migration.output.read_text() == (
+        "CELL=90 is refused: Input should be less than or equal to 89\n"
+    )
+    assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+
+
+def test_a_service_without_a_number_takes_the_databases(empty: World) -> None:
+    assert empty.service("migrations", CELL="7").ends() == 0
+    empty.take(1)
+    empty.service("consumers", "consumer0")
+    empty.service("streamer")
+    eventually(lambda: empty.standing() == (empty.start + 1, 1), "a total")
