@@ -1,18 +1,27 @@
 """A cell: a fleet with a number, whose ids no other cell has."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import psycopg
 import pytest
 
+from analytics.extract import cut_into_ranges
+from analytics.proofs import receipts
+from analytics.result import Proved
 from demo.embedded.servers import Postgres, Redis
-from migrations import upgrade
-from rocket_rides.database import CELL_SIZE
 from lab.ports import free_ports
+from migrations import upgrade
+from rocket_rides import session_settings
+from rocket_rides.database import CELL_SIZE, one_row
+from rocket_rides.receipts import WEBHOOK_ID
+from rocket_rides.session_settings import INDEX_SCANS
 from tests.support.clusters import fresh_world
 from tests.support.receipts import SECRET
-from tests.support.world import World, chained, eventually, exact
+from tests.support.world import World, chained, eventually, exact, take
 
 REFUSING = [
     "migrations",
@@ -33,6 +42,35 @@ STARTS = """
       AND inbox_to = %(start)s AND receipts_state.complete_to = %(start)s
       AND position = %(start)s AND furthest = %(start)s
 """
+
+
+WEBHOOK_IDS = f"SELECT {WEBHOOK_ID} FROM rides CROSS JOIN receipts_state"
+MINUTES = """
+    INSERT INTO ride_minutes (minute, rides, distance, upto)
+    SELECT date_trunc('minute', created_at), count(*), sum(distance), max(id) FROM rides GROUP BY 1
+"""
+DELIVERED = """
+    INSERT INTO receipts (ride_id, outcome, attempts, decided_at)
+    SELECT id, 'delivered', 1, now() FROM rides;
+    UPDATE streamer_state SET last_sent_id = (SELECT max(id) FROM rides);
+    UPDATE receipts_state SET inbox_to = last_sent_id, complete_to = last_sent_id
+    FROM streamer_state
+"""
+RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
+ROWS_READ = """
+    SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables
+    WHERE relname IN ('rides', 'receipts')
+"""
+
+
+class Looking(psycopg.Connection):
+    """Counts its statements."""
+
+    looks = 0
+
+    def execute(self, *arguments: Any, **options: Any) -> Any:
+        self.looks += 1
+        return super().execute(*arguments, **options)
 
 
 @pytest.fixture
@@ -113,3 +151,54 @@ def test_a_service_without_a_number_takes_the_databases(empty: World) -> None:
     empty.service("consumers", "consumer0")
     empty.service("streamer")
     eventually(lambda: empty.standing() == (empty.start + 1, 1), "a total")
+
+
+@pytest.fixture
+def two_cells(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[list[World]]:
+    with ExitStack() as until_the_end:
+        worlds = [
+            until_the_end.enter_context(fresh_world(postgres, redis, tmp_path, {})) for _ in "ab"
+        ]
+        for world, cell in zip(worlds, (0, 89), strict=True):
+            upgrade(world.postgres_url, cell)
+        yield worlds
+
+
+def test_what_two_cells_say_of_their_rides_is_told_apart(two_cells: list[World]) -> None:
+    """Of equal rides of one moment; all of it is put into the tables of one of them."""
+    ids, webhook_ids, minutes = [], [], []
+    for world in two_cells:
+        ids += take(world.connection, *[5] * 3, moments=["2026-03-01 10:00Z"] * 3)
+        webhook_ids += world.connection.execute(WEBHOOK_IDS).fetchall()
+        world.connection.execute(DELIVERED, prepare=False)
+        world.connection.execute(MINUTES)
+        minutes += world.connection.execute("SELECT number, minute FROM cell, ride_minutes")
+    assert len(set(ids)) == len(set(webhook_ids)) == 6
+    assert len(set(minutes)) == 2
+    one, other = two_cells
+    for (ride,) in other.connection.execute("SELECT ride_id FROM receipts").fetchall():
+        one.connection.execute("INSERT INTO receipts (ride_id) VALUES (%s)", [ride])
+    assert one.value("SELECT count(*) FROM receipts") == 6
+
+
+def test_a_cells_first_ids_cost_as_little_as_those_from_1_on(two_cells: list[World]) -> None:
+    """What a night goes along, and the sizes of Spark's ranges, whatever the number."""
+    costs = []
+    for world in two_cells:
+        world.connection.execute(RIDES, [60_000])
+        world.connection.execute(DELIVERED, prepare=False)
+        last = world.value("SELECT last_sent_id FROM streamer_state")
+        options = session_settings.statement(INDEX_SCANS)
+        with Looking.connect(world.postgres_url, autocommit=True) as connection:
+            connection.execute(options)
+            with connection.transaction():
+                ranges = cut_into_ranges(connection, 0, last, parallelism=1)
+                verdict = receipts.prove(connection, Proved(), Random(1))
+                again = receipts.prove(connection, verdict.proved, Random(1))
+                [rows] = one_row(connection.execute(ROWS_READ))
+        assert verdict.agrees
+        assert verdict.rides == 60_000
+        sizes = [each.rides for each in ranges]
+        costs.append((sizes, again.rides, connection.looks, rows))
+    assert costs[0] == costs[1]
+    assert costs[0][0] == [29_999, 29_999, 2]
