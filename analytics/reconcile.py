@@ -105,7 +105,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
 
 
 @contextmanager
-def the_only_run(url: str, cell: int | None) -> Iterator[psycopg.Connection]:
+def the_only_run(url: str, cell: int | None = None) -> Iterator[psycopg.Connection]:
     """A connection that holds the lock of the only run. Raises Unavailable."""
     with closing(database.connect(url, "reconciler", **SESSION)) as connection:
         database.require_current_schema(connection, cell)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from alembic import context, op
+from alembic.util import CommandError
 
 import migrations
 from rocket_rides.database import CELL_SIZE
@@ -23,6 +24,7 @@ BEGIN_THERE = """
     ALTER SEQUENCE log_position START {first} MAXVALUE {last};
     SELECT setval('log_position', {first}, false) FROM log_position WHERE last_value < {first}
 """
+OLDER = "SELECT EXISTS (SELECT FROM log_records WHERE id <= cell_start())"
 
 
 def upgrade() -> None:
@@ -32,5 +34,8 @@ def upgrade() -> None:
     execute("SELECT set_config('rocket_rides.cell', %s, true)", [str(cell)])
     for file in (SCHEMA, *KINDS):
         execute(file.read_text(), prepare=False)
+    [older] = execute(OLDER).fetchone()
+    if older:
+        raise CommandError(f"CELL={cell} is refused: there are records already, with cell 0's ids")
     ends = {"first": cell * CELL_SIZE + 1, "last": (cell + 1) * CELL_SIZE - 1}
     execute(BEGIN_THERE.format(**ends), prepare=False)

@@ -20,6 +20,7 @@ from rocket_rides.database import CELL_SIZE, one_row
 from rocket_rides.receipts import WEBHOOK_ID
 from rocket_rides.session_settings import INDEX_SCANS
 from tests.support.clusters import fresh_world
+from tests.support.lifted import Shop
 from tests.support.receipts import SECRET
 from tests.support.world import World, chained, eventually, exact, take
 
@@ -145,12 +146,24 @@ def test_a_number_that_no_cell_has_is_refused_and_nothing_moves(empty: World) ->
     assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
 
 
+def test_an_application_that_has_records_already_can_only_be_cell_0(
+    empty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELL", "7")
+    with pytest.raises(AssertionError):  # its migration fails
+        Shop("ab", empty)
+    [said] = empty.folder.glob("migrations*.log")
+    refusal = "not migrated: CELL=7 is refused: there are records already, with cell 0's ids\n"
+    assert said.read_text() == refusal
+    assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 1
+
+
 def test_a_service_without_a_number_takes_the_databases(empty: World) -> None:
     assert empty.service("migrations", CELL="7").ends() == 0
     empty.take(1)
     empty.service("consumers", "consumer0")
     empty.service("streamer")
-    eventually(lambda: empty.standing() == (empty.start + 1, 1), "a total")
+    eventually(lambda: empty.standing() == empty.truth, "a total")
 
 
 @pytest.fixture
@@ -164,9 +177,10 @@ def two_cells(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[list
         yield worlds
 
 
+@pytest.mark.proves("cell")
 def test_what_two_cells_say_of_their_rides_is_told_apart(two_cells: list[World]) -> None:
     """Of equal rides of one moment; all of it is put into the tables of one of them."""
-    ids, webhook_ids, minutes = [], [], []
+    ids, webhook_ids, minutes = list[int](), list[object](), list[object]()
     for world in two_cells:
         ids += take(world.connection, *[5] * 3, moments=["2026-03-01 10:00Z"] * 3)
         webhook_ids += world.connection.execute(WEBHOOK_IDS).fetchall()
