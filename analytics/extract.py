@@ -36,6 +36,7 @@ LEAST_ROWS = 25_000  # in a range, unless there are fewer: starting a task takes
 MOST_ROWS = 1_000_000
 BATCH_BYTES = 4_000_000
 
+FIRST = "SELECT min(id) FROM rides WHERE id > %s AND id <= %s"
 # The last id of a range of so many rides. So ranges are equal, however many ids are unused.
 END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
 THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
@@ -67,7 +68,10 @@ def cut_into_ranges(
     connection: "psycopg.Connection", after: int, upto: int, parallelism: int
 ) -> list[CountedRange]:
     """Cut the rides with `after < id <= upto` into ranges of equally many rides."""
-    rows = min(max((upto - after) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
+    [first] = one_row(connection.execute(FIRST, [after, upto]))
+    if first is None:
+        return []
+    rows = min(max((upto - first) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
     ranges = []
     while row := connection.execute(END_OF_RANGE, [after, upto, rows - 1]).fetchone():
         ranges.append(CountedRange(after, row[0], rows))

@@ -23,6 +23,7 @@ THIS_DATABASE = """
     SELECT format('%s-%s', system_identifier, pg_database.oid)
     FROM pg_control_system(), pg_database WHERE datname = current_database()
 """
+START = "SELECT cell_start()"
 
 
 class History(NamedTuple):
@@ -32,6 +33,7 @@ class History(NamedTuple):
     newest: str  # the newest term; "" before the first
     ranges: Mapping[bytes, terms.Range]  # of all its terms, including void ones
     last_sent: int
+    start: int = 0  # the position before the first of this database's cell
 
     def owner(self, upto: int) -> Owner:
         """This database, as the one that a run has read rides from, up to the ride `upto`."""
@@ -59,7 +61,8 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     if connection.execute(MAY_ASK_FOR_THE_CLUSTER).fetchone() == (True,):
         [(database_id,)] = connection.execute(THIS_DATABASE)
     [(rows,)] = connection.execute(terms.ALL)
-    return history_of(database_id, rows, last_sent)
+    [(start,)] = connection.execute(START)
+    return history_of(database_id, rows, last_sent)._replace(start=start)
 
 
 def rides_ahead(owners: Sequence[Owner], ours: History) -> int:
@@ -68,7 +71,7 @@ def rides_ahead(owners: Sequence[Owner], ours: History) -> int:
     Raises Unavailable when it is another database's.
     """
     has_none = not owners or why_rebuild(owners, ours)
-    return ours.last_sent - (0 if has_none else owners[-1].upto)
+    return ours.last_sent - max(ours.start, 0 if has_none else owners[-1].upto)
 
 
 def why_rebuild(owners: Sequence[Owner], ours: History) -> str:

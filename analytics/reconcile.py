@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
 
     warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
     require_java()
-    with the_only_run(config.postgres_url) as connection:
+    with the_only_run(config.postgres_url, config.cell) as connection:
         if not arguments.check:
             require_rights(connection)
             warehouse.make_ready()
@@ -106,10 +106,10 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
 
 
 @contextmanager
-def the_only_run(url: str) -> Iterator[psycopg.Connection]:
+def the_only_run(url: str, cell: int | None = None) -> Iterator[psycopg.Connection]:
     """A connection that holds the lock of the only run. Raises Unavailable."""
     with closing(database.connect(url, "reconciler", **SESSION)) as connection:
-        database.require_current_schema(connection)
+        database.require_current_schema(connection, cell)
         if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")
         yield connection

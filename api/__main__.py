@@ -41,11 +41,12 @@ def refuse_a_taken_port(host: str, port: int) -> None:
         ) from None
 
 
-def refuse_a_pooler(url: str) -> None:
-    """End with one line if the database's URL leads to a pooler in transaction mode."""
+def refuse_the_wrong_database(url: str, cell: int | None) -> None:
+    """End with one line if its URL leads to a pooler in transaction mode, or to another cell."""
     with suppress(Unavailable, psycopg.Error):  # it may come up later
         try:
-            database.connect(url, "api (starting)").close()
+            with database.connect(url, "api (starting)") as connection:
+                database.require_cell(connection, cell)
         except Refused as reason:
             raise SystemExit(in_one_line(reason)) from None
 
@@ -56,7 +57,7 @@ def main() -> None:
     config = settings.load()
     process.begin(config)
     refuse_a_taken_port(config.api_host, config.api_port)
-    refuse_a_pooler(config.postgres_url)
+    refuse_the_wrong_database(config.postgres_url, config.cell)
     fleet.end_with_honcho(process.terminate)
     server = Server(
         "api.app:create_app",

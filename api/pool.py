@@ -48,6 +48,7 @@ def open_pool(config: Settings) -> Pool:
     def configure(connection: psycopg.Connection) -> None:
         connection.adapters.register_loader("timestamptz", Moment)
         database.configure(connection, **SESSION)
+        database.require_cell(connection, config.cell)
         heed_notices(connection)
 
     return ConnectionPool(

@@ -59,7 +59,7 @@ def run(
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, config.cell)
             database.require_writable(connection)
             reader = Reader(log, handler(connection, name), config.batch_size)
             crashes.settle(reader.checkpoint)

@@ -37,16 +37,16 @@ WHERE created_at < now() - interval '400 days'
 -- that stay, and to entries that have none. A consumer that begins later does not count what the
 -- log still holds of them, says so, and heals it from the tables.
 INSERT INTO terms (after, term)
-SELECT 0, left(md5(random()::text), 16) FROM (
+SELECT cell_start(), left(md5(random()::text), 16) FROM (
     SELECT max(after) AS first FROM terms WHERE after < least(
         (SELECT min(position) FROM checkpoints),
         (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)
     )
 ) needed
-WHERE first > 0
+WHERE first > cell_start()
 ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = '{}';
 DELETE FROM terms
-WHERE after > 0 AND after < (
+WHERE after > cell_start() AND after < (
     SELECT max(after) FROM terms WHERE after < least(
         (SELECT min(position) FROM checkpoints),
         (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)

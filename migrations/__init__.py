@@ -6,14 +6,17 @@ from alembic import command
 from alembic.config import Config
 
 
-def config(url: str) -> Config:
+def config(url: str, cell: int | None = None) -> Config:
     """Alembic's configuration for the database at `url`; there is no ini file."""
     alembic = Config()
     alembic.set_main_option("script_location", str(Path(__file__).parent))
-    alembic.attributes["url"] = url
+    alembic.attributes.update(url=url, cell=cell)
     return alembic
 
 
-def upgrade(url: str) -> None:
-    """Upgrade the database. Processes that do so at once wait for one another."""
-    command.upgrade(config(url), "head")
+def upgrade(url: str, cell: int | None = None) -> None:
+    """Upgrade the database. Processes that do so at once wait for one another.
+
+    A database without the schema becomes that cell, or cell 0. Raises Refused if it is another one.
+    """
+    command.upgrade(config(url, cell), "head")

@@ -25,7 +25,7 @@ def main() -> None:
 
     def session(_progress: waiting.Progress) -> None:
         nonlocal done
-        upgrade(config.postgres_url)
+        upgrade(config.postgres_url, config.cell)
         logger.info("the schema is up to date")
         done = True
         stop.ask()

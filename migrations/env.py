@@ -27,4 +27,7 @@ with engine.connect() as connection:
         for revision in context.get_context().get_current_heads():
             if why := database.no_way_from(revision):
                 raise CommandError(why)
+            database.require_cell(
+                connection.connection.driver_connection, context.config.attributes["cell"]
+            )
         context.run_migrations()

@@ -3,6 +3,7 @@
 import random
 import select
 import time
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -24,6 +25,10 @@ UPGRADE = "run python -m migrations to upgrade it"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
+
+# A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
+CELL_SIZE = 10**14
+CELL = f"SELECT cell_start() / {CELL_SIZE}"
 
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
@@ -131,8 +136,11 @@ def one_row(cursor: psycopg.Cursor[Row]) -> Row:
     return row
 
 
-def require_current_schema(connection: psycopg.Connection) -> None:
-    """Raise Unavailable unless the database has the schema that this code needs."""
+def require_current_schema(connection: psycopg.Connection, cell: int | None = None) -> None:
+    """Raise Unavailable unless the database has the schema that this code needs.
+
+    Raises Refused as `require_cell` does.
+    """
     try:
         row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
     except errors.UndefinedTable:
@@ -142,6 +150,22 @@ def require_current_schema(connection: psycopg.Connection) -> None:
         raise Unavailable(why)
     if revision != REVISION:
         raise Unavailable(f"the database's schema is {revision}, not {REVISION}; {UPGRADE}")
+    require_cell(connection, cell)
+
+
+def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
+    """Raise Refused if the database is another cell than the one that this process was told.
+
+    A process that was told none, or a database without the schema, is not refused.
+    """
+    if cell is None:
+        return
+    with suppress(errors.UndefinedFunction):
+        [found] = one_row(connection.execute(CELL, prepare=False))
+        if found != cell:
+            raise Refused(
+                f"CELL={cell} is refused: the database is cell {found}, which can't be changed"
+            )
 
 
 def require_writable(connection: psycopg.Connection) -> None:

@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     embedded."""
     data_dir: Path = PROJECT / ".data"
     """The folder of the embedded servers."""
+    cell: int | None = Field(default=None, ge=0, le=89)
+    """The number of this fleet, 0 to 89, among several behind one router. The migration stores it
+    for good; then each process refuses a database of another. Unset: 0, then the database's."""
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     """The Redis stream that is the log; each fleet needs its own."""
     stream_max_length: int = Field(default=1_000_000, ge=1000)

@@ -73,7 +73,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             ) as connection,
             Log(config.log_url, config.stream_name, replicas=config.log_replicas) as log,
         ):
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, config.cell)
             database.require_writable(connection)
             if wait_for_the_lead(connection, Lock.LEADER, stop, progress, sessions.STREAMER):
                 lead(connection, log, config, stop, progress, alarms)

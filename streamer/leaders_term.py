@@ -33,6 +33,7 @@ DISOWN = f"""
     FROM gone CROSS JOIN unnest(term || void) name
 """  # noqa: S608
 OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
+START = "SELECT cell_start()"
 
 
 def begin(connection: psycopg.Connection) -> Term:
@@ -53,8 +54,9 @@ def disown(connection: psycopg.Connection, upto: int) -> None:
     """
     with connection.transaction():
         [(void,)] = connection.execute(DISOWN)
-        connection.execute(OWN, [0, _draw(), void])
-        if upto:
+        [(start,)] = connection.execute(START)
+        connection.execute(OWN, [start, _draw(), void])
+        if upto > start:
             connection.execute(OWN, [upto, _draw(), []])
 
 

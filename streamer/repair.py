@@ -95,7 +95,7 @@ def main() -> None:
     stop = process.Stop().on_signals()
     try:
         with database.connect(config.postgres_url, "repair") as connection:
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, config.cell)
             wait_for_writers(connection, stop)
             if stop:
                 raise SystemExit("not repaired: stopped")

@@ -131,5 +131,10 @@ CLAIMS = {
         "rocket_rides/tracing.py",
         0,
     ),
+    "cell": Claim(
+        "What two cells say of their rides can be told apart.",
+        "migrations/versions/0010_schema.py",
+        0,
+    ),
     "described": Claim("Every answer matches `/openapi.json`.", "api/views.py", 0),
 }

@@ -56,8 +56,9 @@ _decode = msgspec.json.Decoder(Said).decode
 class AskingPostgres:
     """Asks on one connection, which is opened anew after it was lost. Used by one thread."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, cell: int | None = None) -> None:
         self._url = url
+        self._cell = cell
         self._connection: psycopg.Connection | None = None
 
     def _connected(self) -> psycopg.Connection:
@@ -67,7 +68,7 @@ class AskingPostgres:
         self.close()
         connection = database.connect(self._url, "watch", Impatient, **SESSION)
         try:
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, self._cell)
         except BaseException:
             connection.close()
             raise

@@ -48,7 +48,7 @@ class Gatherer:
     """
 
     def __init__(self, config: Settings) -> None:
-        self._postgres = AskingPostgres(config.postgres_url)
+        self._postgres = AskingPostgres(config.postgres_url, config.cell)
         self._redis = AskingRedis(config.log_url, config.stream_name)
         self._absence = Absence()
         self._to_postgres, self._to_redis = ThreadPoolExecutor(1), ThreadPoolExecutor(1)

@@ -15,6 +15,7 @@ from typing import get_args
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
+from rocket_rides.database import CELL_SIZE
 from watch import verdict
 from watch.facts import MOST, Counts, Database, Facts, Reader, Receipts
 
@@ -28,6 +29,7 @@ HELP = {
     "gathered_timestamp_seconds": "When these facts were gathered, by the live page's clock.",
     "gathering_seconds": "How long it took to gather these facts.",
     "problems": "Problems, as in make status; without Postgres, only servers that are away.",
+    "cell": "1, and this fleet's number as a label, by which others can be joined to it.",
     # The rides and the outbox.
     "taken_total": f"Records taken, of all kinds; too low while more than {MOST} are staged.",
     "records_sent_total": "Records sent to the log and committed.",
@@ -79,6 +81,7 @@ HELP = {
 LABELS: dict[str, tuple[str, ...]] = {
     "up": ("server",),
     "problems": ("kind",),
+    "cell": ("cell",),
     "leader": ("role",),
     "standbys": ("role",),
     "dead_letters": ("kind",),
@@ -143,6 +146,7 @@ def samples(facts: Facts) -> Iterator[Sample]:
 
 def _database(database: Database) -> Iterator[Sample]:
     rides = database.rides
+    yield "cell", 1, {"cell": str(rides.last_sent // CELL_SIZE)}
     yield "taken_total", rides.taken, {}
     yield "records_sent_total", rides.sent, {}
     yield "records_staged", rides.staged, {}

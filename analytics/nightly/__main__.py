@@ -65,7 +65,7 @@ class Reconciler:
         def session(_progress: waiting.Progress) -> None:
             due = nights.newest_due(self.now(), self._at)
             with database.connect(self._config.postgres_url, "reconciler") as connection:
-                database.require_current_schema(connection)
+                database.require_current_schema(connection, self._config.cell)
                 missed = nights.missed(connection, due)
             if missed:
                 local = f"{due.astimezone(self._zone):%F %H:%M}"

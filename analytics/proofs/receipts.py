@@ -24,10 +24,15 @@ from analytics.proofs import newest
 from analytics.result import NAMED, NONE_WRONG, Proved, ReceiptsVerdict, Stretch, WrongRides
 from rocket_rides.database import one_row
 
-PIECE = 100_000  # ids
+PIECE = 100_000  # rides
 SAMPLE, SAMPLED = 8, 10_000  # stretches of so many ids
 
-COMPLETE_TO = "SELECT coalesce(max(complete_to), 0) FROM receipts_state"
+ENDS = """
+    SELECT coalesce(max(complete_to), 0), cell_start(), (SELECT min(id) FROM rides)
+    FROM receipts_state
+"""
+# The last ride of a piece of so many.
+END_OF_PIECE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
 LOOK = """
     SELECT (SELECT coalesce(max(complete_to), 0) FROM receipts_state),
            count(*) FILTER (WHERE is_due), count(*) FILTER (WHERE is_due AND outcome IS NULL),
@@ -43,7 +48,7 @@ LOOK = """
 """
 STRANGE = """
     SELECT count(*), array_agg(ride_id) FROM receipts LEFT JOIN rides ON id = ride_id
-    WHERE (ride_id <= 0 OR ride_id > %s) AND id IS NULL
+    WHERE (ride_id <= cell_start() OR ride_id > %s) AND id IS NULL
 """
 
 
@@ -57,12 +62,13 @@ def proved(connection: psycopg.Connection) -> Proved:
 
 def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) -> ReceiptsVerdict:
     """Look at what is not yet `known` to be right, and at a sample of what is."""
-    (complete_to,) = one_row(connection.execute(COMPLETE_TO))
+    complete_to, start, first = one_row(connection.execute(ENDS))
     again = [*known.look_again]
-    again += apart(sample(min(known.upto, complete_to), chance), again)
+    if first is not None:
+        again += apart(sample(first, min(known.upto, complete_to), chance), again)
     least, rides, missing, strange = complete_to, 0, NONE_WRONG, NONE_WRONG
     unproved = []
-    for stretch in [*again, *pieces(known.upto, complete_to)]:
+    for stretch in [*again, *pieces(connection, max(known.upto, start), complete_to)]:
         now, due, *wrong = one_row(connection.execute(LOOK, stretch._asdict()))
         least, rides = min(least, now), rides + due
         missing, strange = _with(missing, *wrong[:2]), _with(strange, *wrong[2:])
@@ -73,15 +79,18 @@ def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) 
     return ReceiptsVerdict(least, rides, missing, strange, Proved(upto, tuple(unproved)))
 
 
-def pieces(after: int, upto: int) -> Iterable[Stretch]:
-    """All rides with `after < id <= upto`."""
-    for start in range(after, upto, PIECE):
-        yield Stretch(start, min(start + PIECE, upto))
+def pieces(connection: psycopg.Connection, after: int, upto: int) -> Iterable[Stretch]:
+    """All rides with `after < id <= upto`, PIECE at a time, however far apart their ids are."""
+    while after < upto:
+        row = connection.execute(END_OF_PIECE, [after, upto, PIECE - 1]).fetchone()
+        end = row[0] if row else upto
+        yield Stretch(after, end)
+        after = end
 
 
-def sample(upto: int, chance: random.Random) -> list[Stretch]:
-    """Up to SAMPLE random stretches below `upto`, in order."""
-    numbers = range(upto // SAMPLED)
+def sample(first: int, upto: int, chance: random.Random) -> list[Stretch]:
+    """Up to SAMPLE random stretches from the ride `first` to `upto`, in order."""
+    numbers = range(first // SAMPLED, upto // SAMPLED)
     chosen = sorted(chance.sample(numbers, min(SAMPLE, len(numbers))))
     return [Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in chosen]
 

@@ -25,7 +25,8 @@ def chosen(known: Ledger, marks: Sequence[int], chance: random.Random) -> list[B
     if not known.blocks:
         return []
     blocks = known.sample(SAMPLE, chance)
-    blocks += [known.block_of(mark) for mark in marks if 0 < mark <= known.position]
+    first = known.blocks[0].first
+    blocks += [known.block_of(mark) for mark in marks if first <= mark <= known.position]
     return sorted(set(blocks), key=lambda block: block.upto)
 
 

@@ -122,7 +122,7 @@ def main() -> int:
     config = settings.load()
     try:
         with database.connect(config.postgres_url, "dead letters") as connection:
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, config.cell)
             return run(connection, arguments)
     except (Unavailable, psycopg.Error) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""

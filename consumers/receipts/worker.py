@@ -127,7 +127,7 @@ class Worker:
     def _session(self, name: str) -> Iterator[psycopg.Connection]:
         """One with a database that has our schema and may be written to."""
         with database.connect(self._config.postgres_url, name, **SESSION) as connection:
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, self._config.cell)
             database.require_writable(connection)
             yield connection
 

@@ -65,7 +65,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            database.require_current_schema(connection)
+            database.require_current_schema(connection, config.cell)
             database.require_writable(connection)
             crashes.settle(Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):

@@ -18,9 +18,10 @@ def main() -> None:
     parser = Parser("python -m consumers.rollup.aside", __doc__)
     parser.add_argument("command", choices=("list", "retry"))
     command = parser.parse_args().command
+    config = settings.load()
     try:
-        with database.connect(settings.load().postgres_url, "aside", **SESSION) as connection:
-            database.require_current_schema(connection)
+        with database.connect(config.postgres_url, "aside", **SESSION) as connection:
+            database.require_current_schema(connection, config.cell)
             # In one transaction, so that the rollup takes the requests after they were listed here.
             with connection.transaction():
                 if command == "retry":

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from alembic import op
+from alembic import context, op
+from alembic.util import CommandError
 
 import migrations
+from rocket_rides.database import CELL_SIZE
 
 revision = "0010"
 down_revision = None
@@ -17,7 +19,23 @@ KINDS = sorted(
 )
 
 
+# An application that is older than this schema has drawn numbers from the sequence already.
+BEGIN_THERE = """
+    ALTER SEQUENCE log_position START {first} MAXVALUE {last};
+    SELECT setval('log_position', {first}, false) FROM log_position WHERE last_value < {first}
+"""
+OLDER = "SELECT EXISTS (SELECT FROM log_records WHERE id <= cell_start())"
+
+
 def upgrade() -> None:
     # Through psycopg: SQLAlchemy would prepare it, and Postgres prepares only single statements.
+    execute = op.get_bind().connection.driver_connection.execute
+    cell = context.config.attributes["cell"] or 0
+    execute("SELECT set_config('rocket_rides.cell', %s, true)", [str(cell)])
     for file in (SCHEMA, *KINDS):
-        op.get_bind().connection.driver_connection.execute(file.read_text(), prepare=False)
+        execute(file.read_text(), prepare=False)
+    [older] = execute(OLDER).fetchone()
+    if older:
+        raise CommandError(f"CELL={cell} is refused: there are records already, with cell 0's ids")
+    ends = {"first": cell * CELL_SIZE + 1, "last": (cell + 1) * CELL_SIZE - 1}
+    execute(BEGIN_THERE.format(**ends), prepare=False)

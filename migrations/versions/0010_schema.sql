@@ -6,6 +6,40 @@
 -- updated often, pages keep free space (fillfactor), so that an update stays in its page.
 
 
+-- ------------------------------------------------------------------ the cell
+
+-- One row: the number of this fleet among those that share a service, each with servers of its own.
+--
+-- Its positions are `number * 10^14 + 1` and those after it, below `(number + 1) * 10^14`: so no two
+-- cells have an id in common, and an id says whose it is. Up to cell 89 they are below 2^53, and so
+-- exact in JavaScript, too.
+CREATE TABLE cell (
+    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT cell_only_row CHECK (only_row),
+    number integer NOT NULL CONSTRAINT cell_number CHECK (number BETWEEN 0 AND 89)
+);
+
+-- The migration says which.
+INSERT INTO cell (number) VALUES (current_setting('rocket_rides.cell')::integer);
+
+-- With another number, the ids that were given out would be another cell's.
+CREATE FUNCTION refuse_another_cell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the number of a cell can not be changed' USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE TRIGGER for_good BEFORE UPDATE OR DELETE OR TRUNCATE ON cell
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_another_cell();
+
+-- The position before the cell's first, where all begin who follow the records.
+--
+-- It has its owner's rights, since the rows of readers outside this project begin there, too.
+CREATE FUNCTION cell_start() RETURNS bigint LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURN (SELECT number * 100000000000000 FROM cell);
+
+GRANT EXECUTE ON FUNCTION cell_start TO PUBLIC;
+
+
 -- ------------------------------------------------------------------ the outbox
 
 -- The outbox: records that are still to be sent to the log. The id is the record's position, and that
@@ -49,7 +83,7 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 -- staged, that is all of `log_records`.
 CREATE TABLE streamer_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
-    last_sent_id bigint NOT NULL DEFAULT 0
+    last_sent_id bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT streamer_state_last_sent CHECK (last_sent_id >= 0),
     records_sent bigint NOT NULL DEFAULT 0
         CONSTRAINT streamer_state_records_sent CHECK (records_sent >= 0)
@@ -90,7 +124,8 @@ CREATE TABLE checkpoints (
          AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615
         ELSE false END
     ),
-    position bigint NOT NULL DEFAULT 0 CONSTRAINT checkpoints_position CHECK (position >= 0),
+    position bigint NOT NULL DEFAULT cell_start()
+        CONSTRAINT checkpoints_position CHECK (position >= 0),
     -- The types of records that it handles; others pass it, and are counted.
     types text[] NOT NULL DEFAULT '{}',
     entries_passed bigint NOT NULL DEFAULT 0
@@ -115,7 +150,8 @@ CREATE TABLE checkpoints (
     resets_applied bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resets_applied CHECK (resets_applied >= 0),
     -- The furthest position that it has reached since it was last set back to an earlier one.
-    furthest bigint NOT NULL DEFAULT 0 CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
+    furthest bigint NOT NULL DEFAULT cell_start()
+        CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
     distance_healed numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_distance_healed
         CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
@@ -167,7 +203,7 @@ CREATE TABLE ride_minutes (
 -- `consumers/rollup/generation.py` says what a generation is.
 CREATE TABLE rollup_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT rollup_state_only_row CHECK (only_row),
-    complete_to bigint NOT NULL DEFAULT 0
+    complete_to bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT rollup_state_complete_to CHECK (complete_to >= 0),
     generation text NOT NULL DEFAULT ''
         CONSTRAINT rollup_state_generation CHECK (generation ~ '^([0-9a-f]{16})?$'),
@@ -246,8 +282,8 @@ CREATE INDEX receipts_waiting ON receipts (ride_id)
 -- `set_backs`: how often both were set back; whoever moves them compares this, too.
 CREATE TABLE receipts_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
-    inbox_to bigint NOT NULL DEFAULT 0,
-    complete_to bigint NOT NULL DEFAULT 0
+    inbox_to bigint NOT NULL DEFAULT cell_start(),
+    complete_to bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT receipts_state_complete_to CHECK (complete_to BETWEEN 0 AND inbox_to),
     set_backs bigint NOT NULL DEFAULT 0,
     salt text NOT NULL -- of each webhook-id

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from migrations import upgrade
+from rocket_rides.settings import Settings
 from tests.support.jobs import Reconcile
 from tests.support.secure import Secure
 from tests.support.world import World, catch_up, drain
@@ -14,7 +15,7 @@ from tests.support.world import World, catch_up, drain
 @pytest.fixture
 def world(secure: Secure, tmp_path: Path) -> Iterator[World]:
     url = secure.postgres_url()
-    upgrade(url)
+    upgrade(url, Settings().cell)
     world = World(secure.postgres, secure.redis, url, "a-night", tmp_path)
     yield world
     world.close()

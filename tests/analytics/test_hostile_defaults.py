@@ -9,6 +9,7 @@ import pytest
 from demo.embedded.servers import Postgres, Redis
 from migrations import upgrade
 from rocket_rides import database
+from rocket_rides.settings import Settings
 from tests.support.clusters import fresh_world
 from tests.support.everybody import at_work, is_reconciled
 from tests.support.receipts import Staff
@@ -89,7 +90,7 @@ def world(
 def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
     world: World, staff: Staff, spark: "SparkSession"
 ) -> None:
-    upgrade(world.postgres_url)
+    upgrade(world.postgres_url, Settings().cell)
     at_work(world, staff)
     assert is_reconciled(world, staff, spark)
 

@@ -39,6 +39,7 @@ def test_both_formats_tell_the_same() -> None:
 def test_what_is_told_is_what_is_known() -> None:
     told = {
         ("up", "server=postgres"): 1,
+        ("cell", "cell=0"): 1,
         ("taken_total", ""): 1005,
         ("records_staged", ""): 5,
         ("oldest_staged_age_seconds", ""): 0.125,

@@ -12,6 +12,7 @@ from rocket_rides.settings import PROJECT, Settings, load, require_signing_secre
 NAMED = re.compile(r"# [A-Z_]+=")
 # What each of them is refused for: a type, a range, a choice, or a URL that can never work.
 BAD = {
+    "CELL": "90 -1 seven 7.5",
     "API_PORT": "many",
     "CRASH_RATE": "1.5",
     "API_URL": "localhost:8000",

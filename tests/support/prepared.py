@@ -12,6 +12,7 @@ from pathlib import Path
 from demo.embedded.account import server_account
 from demo.embedded.servers import Postgres
 from migrations import upgrade
+from rocket_rides.settings import Settings
 from tests.support.folders import short_folder
 
 SHARED_IN = "TESTS_SHARE_A_CLUSTER_IN"  # a variable
@@ -19,7 +20,7 @@ SHARED_IN = "TESTS_SHARE_A_CLUSTER_IN"  # a variable
 
 def prepared_cluster(run: Path) -> Path:
     """The data folder, inside the folder of this test run, or of several."""
-    data = run / "cluster"
+    data = run / f"cluster-of-cell-{Settings().cell}"
     with (run / "cluster.lock").open("w") as making:
         fcntl.flock(making, fcntl.LOCK_EX)
         if not data.exists():
@@ -31,7 +32,7 @@ def _make(data: Path) -> None:
     with short_folder() as folder:
         server = Postgres(data=folder / "data", sockets=folder / "run")
         server.start()
-        upgrade(server.url)
+        upgrade(server.url, Settings().cell)
         server.stop()
         unfinished = data.with_suffix(".new")
         shutil.rmtree(unfinished, ignore_errors=True)

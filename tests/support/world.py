@@ -172,11 +172,17 @@ class World:
         )
 
     @property
+    def start(self) -> int:
+        """The position before its cell's first."""
+        return self.value("SELECT cell_start()")
+
+    @property
     def truth(self) -> tuple[int, Decimal | int]:
         """The last record's position and the exact sum of all rides: every total must reach it."""
         return database.one_row(
             self.connection.execute(
-                "SELECT coalesce((SELECT max(id) FROM log_records), 0), coalesce(sum(distance), 0)"
+                "SELECT coalesce((SELECT max(id) FROM log_records), cell_start()),"
+                " coalesce(sum(distance), 0)"
                 " FROM rides"
             )
         )
@@ -305,5 +311,5 @@ def limited_redis(world: World, command: str) -> Iterator[str]:
 def chained(world: World) -> bool:
     """Whether the `prev` of each record is the greatest id below its own."""
     ids = sorted({record.id for record in world.records()})
-    before = dict(zip(ids, [0, *ids], strict=False))
+    before = dict(zip(ids, [world.start, *ids], strict=False))
     return all(record.prev == before[record.id] for record in world.records())

@@ -8,7 +8,15 @@ rating = partial(Mutant, file="api/rating.py", tests="services/test_ratings.py")
 stars = partial(Mutant, file="consumers/ratings/stars.py", tests="services/test_ratings.py")
 handler = partial(Mutant, file="consumers/handler.py", tests="services/test_add_a_kind.py")
 
+cell = partial(Mutant, file="migrations/versions/0010_schema.py", tests="services/test_cell.py")
+
 MUTANTS = [
+    cell(
+        "every cell draws the same ids",
+        """{"first": cell * CELL_SIZE + 1,""",
+        """{"first": 1,""",
+        tests="services/test_cell.py::test_what_two_cells_say_of_their_rides_is_told_apart",
+    ),
     rating(
         "a ride may get other stars",
         "        if int(found) != stars:\n",
