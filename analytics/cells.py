@@ -25,6 +25,7 @@ from analytics.pieces import Piece, pieces, total
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
 from rocket_rides import settings
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Parser
 from rocket_rides.words import aligned, metres, number, printable
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "python -m analytics.cells"
 COMPLETE, INCOMPLETE = 0, 1  # the exit status, beside analytics.reconcile's
-IDS, MOST_CELLS = 10**14, 90  # a cell's ids: CELL * IDS < id <= (CELL + 1) * IDS
+MOST_CELLS = 90
 
 
 class OpenTable(NamedTuple):
@@ -85,7 +86,7 @@ def opened(warehouse: str) -> OpenTable:
 
 def cell_of(warehouse: str, ledger: Ledger) -> int:
     """Whose ids the rides have. Raises Unavailable unless they are those of one cell."""
-    found = {(id_ - 1) // IDS for block in ledger.blocks for id_ in (block.first, block.last)}
+    found = {(id_ - 1) // CELL_SIZE for block in ledger.blocks for id_ in (block.first, block.last)}
     if len(found) == 1 and found <= {*range(MOST_CELLS)}:
         return found.pop()
     whose = f"rides of the cells {_listed(found)}" if found else "no rides yet"

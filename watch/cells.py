@@ -13,6 +13,7 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.distance import EXACT, NONE
 from rocket_rides.errors import in_one_line
 from rocket_rides.words import DASH, age, aligned, count, metres, number, plain, printable
@@ -21,7 +22,6 @@ from watch.screen import WELL
 from watch.verdict import problems
 
 TIME = 5.0  # seconds; a page may wait three for its own look
-IDS = 10**14  # a cell's last_sent is at least CELL * IDS, and below the next cell's
 
 
 class Told(NamedTuple):
@@ -38,7 +38,7 @@ class Told(NamedTuple):
     @property
     def cell(self) -> int | None:
         """Its number, as its positions tell."""
-        return self.database.rides.last_sent // IDS if self.database else None
+        return self.database.rides.last_sent // CELL_SIZE if self.database else None
 
     @property
     def total(self) -> Decimal | None:

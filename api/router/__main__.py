@@ -103,7 +103,7 @@ def _connect(cell: int, databases: Mapping[int, str]) -> psycopg.Connection:
         raise Refused(f"CELL_{cell}_DATABASE_URL is not set: which database has cell {cell}?")
     connection = database.connect(databases[cell], "router")
     try:
-        database.require_current_schema(connection)
+        database.require_current_schema(connection, cell)
         database.require_writable(connection)
     except BaseException:
         connection.close()

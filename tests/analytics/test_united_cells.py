@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.cells import COMPLETE, IDS, INCOMPLETE, main, unite
+from analytics.cells import COMPLETE, INCOMPLETE, main, unite
 from analytics.ledger import Ledger
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.errors import Unavailable
 from tests.support.warehouse import DAYS, METRE, content, night
 
@@ -20,8 +21,8 @@ def cells(tmp_path: Path) -> list[Path]:
     """The warehouses of cells 0 and 2: one has had two nights, and the other one."""
     one, other = tmp_path / "cell [0]", tmp_path / "cell2"
     first = night(one, Ledger(), (DAYS[0], [1, 2]))
-    night(one, first, (DAYS[0], [3]), (DAYS[1], [4]), (DAYS[1], [IDS]))
-    night(other, Ledger(), (DAYS[0], [2 * IDS + 1]), (DAYS[1], [3 * IDS]))
+    night(one, first, (DAYS[0], [3]), (DAYS[1], [4]), (DAYS[1], [CELL_SIZE]))
+    night(other, Ledger(), (DAYS[0], [2 * CELL_SIZE + 1]), (DAYS[1], [3 * CELL_SIZE]))
     return [one, other]
 
 
@@ -33,8 +34,8 @@ def test_all_cells_are_one_exact_total_and_one_that_is_missing_is_named(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert status == INCOMPLETE
     assert [line[:4] for line in lines] == [
-        ["0", "5", f"{5 * METRE}", f"{IDS:,}"],
-        ["2", "2", f"{2 * METRE}", f"{3 * IDS:,}"],
+        ["0", "5", f"{5 * METRE}", f"{CELL_SIZE:,}"],
+        ["2", "2", f"{2 * METRE}", f"{3 * CELL_SIZE:,}"],
         ["all", "7", f"{7 * METRE}", "the"],
         ["Missing,", "and", "not", "in"],
     ]

@@ -7,9 +7,10 @@ from decimal import Decimal
 import pytest
 
 from analytics import cells
-from analytics.cells import IDS, OpenTable
+from analytics.cells import OpenTable
 from analytics.ledger import Ledger, Owner
 from analytics.pieces import Piece
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.errors import Unavailable
 
 OWNER = Owner(0, "1-1", "a")
@@ -23,13 +24,18 @@ def ledger(ids: Sequence[int], owner: Owner = OWNER, distance: Decimal = METRE) 
 
 
 def table(cell: int, name: str = "", owner: Owner = OWNER, distance: Decimal = METRE) -> OpenTable:
-    known = ledger([cell * IDS + 1], owner, distance)
+    known = ledger([cell * CELL_SIZE + 1], owner, distance)
     return OpenTable(name or f"/cell{cell}", cell, known, NIGHT - timedelta(cell), [])
 
 
 @pytest.mark.parametrize(
     ("ids", "cell"),
-    [([1], 0), ([1, IDS], 0), ([IDS + 1, 2 * IDS], 1), ([89 * IDS + 1, 90 * IDS], 89)],
+    [
+        ([1], 0),
+        ([1, CELL_SIZE], 0),
+        ([CELL_SIZE + 1, 2 * CELL_SIZE], 1),
+        ([89 * CELL_SIZE + 1, 90 * CELL_SIZE], 89),
+    ],
 )
 def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: int) -> None:
     assert cells.cell_of("/here", ledger(ids)) == cell
@@ -39,8 +45,8 @@ def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: i
     ("ids", "why"),
     [
         ([], "no rides yet"),
-        ([IDS, IDS + 1], "rides of the cells 0, 1"),
-        ([90 * IDS + 1], "rides of the cells 90"),
+        ([CELL_SIZE, CELL_SIZE + 1], "rides of the cells 0, 1"),
+        ([90 * CELL_SIZE + 1], "rides of the cells 90"),
     ],
 )
 def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> None:
@@ -70,7 +76,7 @@ def test_the_total_is_exact_and_as_old_as_the_oldest_cell() -> None:
     each = f"{MOST:,.3f}"
     assert [line.split() for line in lines[1:]] == [
         ["0", "1", each, "1", "2026-11-21", "03:00:00"],
-        ["2", "1", each, f"{2 * IDS + 1:,}", "2026-11-19", "03:00:00"],
+        ["2", "1", each, f"{2 * CELL_SIZE + 1:,}", "2026-11-19", "03:00:00"],
         ["all", "2", "1" + each[:-1] + "8", "the", "oldest:", "2026-11-19", "03:00:00"],
     ]
     assert missing == "Missing, and not in the total: 1, 3."

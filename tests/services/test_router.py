@@ -14,9 +14,10 @@ import pytest
 from api.router import moving
 from api.router.__main__ import Step, move, some_slots
 from api.router.slots import SLOTS, read
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.errors import Refused, Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at
-from tests.support.cells import IDS, Cells, two_cells
+from tests.support.cells import Cells, two_cells
 from tests.support.folders import short_folder
 from tests.support.world import World, eventually
 
@@ -54,7 +55,7 @@ def test_a_key_goes_to_the_cell_of_its_slot_and_a_ride_to_the_cell_in_its_id(cel
     assert cells.move("80-ff", 1).stdout == "cell 1 has 128 slots; 0 keys copied\n"
     lower, upper = key_of(range(128)), key_of(range(128, 256))
     first, other = (cells.post(key).json()["ride"]["id"] for key in (lower, upper))
-    assert (first // IDS, other // IDS) == (0, 1)
+    assert (first // CELL_SIZE, other // CELL_SIZE) == (0, 1)
     assert cells.post(upper).headers["Idempotent-Replayed"] == "true"
     for ride in (first, other):
         assert cells.client.get(f"/rides/{ride}").json()["ride"]["id"] == ride
@@ -62,7 +63,7 @@ def test_a_key_goes_to_the_cell_of_its_slot_and_a_ride_to_the_cell_in_its_id(cel
     assert cells.client.get(f"/rides/000{other}").status_code == 200
 
 
-@pytest.mark.parametrize("ride", [2 * IDS, 90 * IDS, 10**17, 2**63, 10**40])
+@pytest.mark.parametrize("ride", [2 * CELL_SIZE, 90 * CELL_SIZE, 10**17, 2**63, 10**40])
 def test_a_ride_of_no_cell_is_not_found(cells: Cells, ride: int) -> None:
     answer = cells.client.get(f"/rides/{ride}")
     assert answer.status_code == 404
@@ -76,12 +77,12 @@ def test_a_cell_that_is_down_takes_no_other_along(own_cells: Cells) -> None:
     lower, upper = key_of(range(128)), key_of(range(128, 256))
     cells.apis[1].service.kill()
     eventually(lambda: cells.post(upper).status_code == 503, "the router's notice")
-    for answer in (cells.post(upper), cells.client.get(f"/rides/{IDS + 1}")):
+    for answer in (cells.post(upper), cells.client.get(f"/rides/{CELL_SIZE + 1}")):
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "1"
         assert answer.json()["status"] == 503
     assert cells.post(lower).status_code == 201
-    assert {cells.post().json()["ride"]["id"] // IDS for _ in range(10)} == {0}
+    assert {cells.post().json()["ride"]["id"] // CELL_SIZE for _ in range(10)} == {0}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_what_was_under_way_when_its_slot_was_paused_takes_no_ride_later(cells: 
     late = cells.apis[0].post(**{"Idempotency-Key": "late"})
     assert late.status_code == 503
     assert cells.rides() == taken
-    assert cells.post("late").json()["ride"]["id"] > IDS
+    assert cells.post("late").json()["ride"]["id"] > CELL_SIZE
 
 
 def test_a_transaction_that_writes_a_key_is_waited_for(cells: Cells) -> None:
@@ -234,3 +235,9 @@ def test_a_cell_or_a_router_that_is_away_moves_nothing(cells: Cells) -> None:
         move({"00"}, 1, cells.map, cells.router, cells.databases)
     cells.start()
     assert set(read(cells.map).values()) == {"0"}
+
+
+def test_a_database_of_another_cell_is_refused(cells: Cells) -> None:
+    swapped = {0: cells.databases[1], 1: cells.databases[0]}
+    with pytest.raises(Refused, match="the database is cell"):
+        move({"00"}, 1, cells.map, cells.router, swapped)

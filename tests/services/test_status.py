@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.ports import free_ports
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.fleet import no_fleet_on
 from rocket_rides.words import DASH
 from tests.support.facts import A_TOTAL, WELL, absent, facts
@@ -120,7 +121,7 @@ def test_a_probe_ends_though_always_somebody_else_is_missing(
 def of_cell_2() -> Facts:
     """All is well, and its one total is as long as they get."""
     assert WELL.database
-    rides = replace(WELL.database.rides, last_sent=2 * cells.IDS, taken=5)
+    rides = replace(WELL.database.rides, last_sent=2 * CELL_SIZE, taken=5)
     return facts(rides=rides, agreement=Agreement(5, {"consumer0": Decimal(10**30) / 1000}))
 
 

@@ -15,6 +15,8 @@ import pytest
 from api.router.moving import FENCE
 from api.router.slots import SLOTS, HAProxy, read, write
 from lab.ports import free_ports
+from migrations import upgrade
+from rocket_rides.database import CELL_SIZE
 from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
@@ -22,14 +24,12 @@ from tests.support.world import PATIENCE, World, eventually
 
 PROGRAM = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
-IDS = 10**14
 
 
 class Cells:
     """Cell 0 has all slots at first. `apis` and `worlds` are by the cells' numbers."""
 
     def __init__(self, world: World, other: World, folder: Path, exits: ExitStack) -> None:
-        other.connection.execute(f"ALTER SEQUENCE log_position RESTART {IDS + 1}")
         self.worlds = [world, other]
         self.apis = [Api(each) for each in self.worlds]
         self.databases = {cell: each.postgres_url for cell, each in enumerate(self.worlds)}
@@ -109,7 +109,7 @@ class Cells:
     def _is_up(self) -> bool:
         try:
             with httpx.Client(base_url=self.client.base_url) as client:
-                found = [client.get(f"/rides/{cell * IDS + 1}/receipt") for cell in (0, 1)]
+                found = [client.get(f"/rides/{cell * CELL_SIZE + 1}/receipt") for cell in (0, 1)]
         except httpx.TransportError:
             return False
         return all(answer.status_code in (200, 404) for answer in found)
@@ -121,5 +121,6 @@ def two_cells(world: World, folder: Path) -> Iterator[Cells]:
     if PROGRAM is None:
         pytest.skip("there is no haproxy here")
     with ExitStack() as exits:
-        other = exits.enter_context(fresh_world(world.postgres, world.redis, folder))
+        other = exits.enter_context(fresh_world(world.postgres, world.redis, folder, {}))
+        upgrade(other.postgres_url, 1)
         yield Cells(world, other, folder, exits)
