@@ -55,11 +55,12 @@ SET_ASIDE = """
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
 # before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
 # them with their attempt until the lease has run out. SKIP LOCKED: what another worker is taking is
-# no more ours.
+# no more ours. (Attempts' numbers would be no leases: some are given out twice.)
 #
 # Quarantined is what was taken twice in a row, without anybody having written down how that ended.
 # Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that it
-# takes few others along; those with the fewest such attempts come first.
+# takes few others along; those with the fewest such attempts come first. Others go out beside it:
+# alone, it would hold up its worker for a whole time-out.
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.

@@ -26,6 +26,8 @@ DRAW = """
     UPDATE rollup_state SET generation = %(new)s, ick = %(new)s WHERE ick = %(before)s
     RETURNING complete_to
 """
+# A lock, not a condition of the UPDATE that follows: one that had waited for a successor would see
+# the new version of its row, but still the old rollup_state.
 HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
 IS_OVERTAKEN = "SELECT NOT EXISTS (SELECT FROM rollup_state WHERE generation = %s)"
 # A minute that was set aside is not right for its rides: `complete_to` stays below them.

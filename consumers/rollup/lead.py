@@ -1,4 +1,7 @@
-"""One lead: a generation, its dirty set, and the reader and the indexer, which work in turns."""
+"""One lead: a generation, its dirty set, and the reader and the indexer, which work in turns.
+
+In turns, so that nobody marks a minute between its computation and its removal from the dirty set.
+"""
 
 import time
 
