@@ -3,7 +3,6 @@
 import random
 import select
 import time
-from contextlib import suppress
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -29,6 +28,8 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 # A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
 CELL_SIZE = 10**14
 CELL = f"SELECT cell_start() / {CELL_SIZE}"
+# Asked first: a statement that fails would spoil its transaction.
+HAS_CELL = "SELECT to_regprocedure('cell_start()') IS NOT NULL"
 
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
@@ -160,12 +161,14 @@ def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
     """
     if cell is None:
         return
-    with suppress(errors.UndefinedFunction):
-        [found] = one_row(connection.execute(CELL, prepare=False))
-        if found != cell:
-            raise Refused(
-                f"CELL={cell} is refused: the database is cell {found}, which can't be changed"
-            )
+    [has_one] = one_row(connection.execute(HAS_CELL, prepare=False))
+    if not has_one:
+        return
+    [found] = one_row(connection.execute(CELL, prepare=False))
+    if found != cell:
+        raise Refused(
+            f"CELL={cell} is refused: the database is cell {found}, which can't be changed"
+        )
 
 
 def require_writable(connection: psycopg.Connection) -> None:

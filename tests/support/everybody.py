@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOTALS = ("consumer0", "consumer1")
 RIDES = ("5", "0.001", "99999.999", "12.5")
 HOURS = "/hours?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
-ANSWERS = ("/consumers", HOURS, "/rides/1", "/rides/1/receipt", "/readyz")
+ANSWERS = ("/consumers", HOURS, "/rides/{first}", "/rides/{first}/receipt", "/readyz")
 
 
 def at_work(world: World, staff: Staff) -> None:
@@ -39,7 +39,8 @@ def at_work(world: World, staff: Staff) -> None:
     assert world.truth[1] == 2 * sum(map(Decimal, RIDES))
     eventually(lambda: everybody_has_all(world, staff), "all rides everywhere")
     for path in ANSWERS:
-        answer = asked(lambda: api.client.get(path))  # noqa: B023
+        of_the_first = path.format(first=world.start + 1)
+        answer = asked(lambda: api.client.get(of_the_first))  # noqa: B023
         assert answer.status_code == 200, answer.text
     api.client.close()
     assert seen(world).rollup.complete_to == world.truth[0]
