@@ -12,7 +12,7 @@ from tests.support.api import Api
 from tests.support.collector import Collector, Span
 from tests.support.metrics import TEXT, Series, parsed
 from tests.support.receipts import Staff
-from tests.support.receiver import DISCONNECT, ENDLESS, GARBAGE, HANG, Answer
+from tests.support.receiver import ENDLESS, GARBAGE, HANG, Answer
 from tests.support.world import World, eventually
 
 CLIENTS = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -87,10 +87,8 @@ def test_a_failure_is_told(world: World, collector: Collector) -> None:
 WAYS = {
     "away": None,
     "silent": HANG,
-    "cut off": DISCONNECT,
     "no HTTP": GARBAGE,
     "a body without end": ENDLESS,
-    "refusing": Answer(400),
     "asking for an hour": Answer(503, {"Retry-After": "3600"}),
     "sending us elsewhere": Answer(307, {"Location": "http://127.0.0.1:1/"}),
 }
