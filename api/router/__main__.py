@@ -60,6 +60,7 @@ def move(
             cell: until_the_end.enter_context(_connect(cell, databases))
             for cell in {target, *given.values()}
         }
+        router.require_cell(target)
         router.set(now)  # a move that was killed may not have told it
         now |= {slot: str(Move(source, target)) for slot, source in given.items()}
         _tell(path, router, now, Step.PAUSED_ON_DISK)
@@ -149,7 +150,9 @@ def main() -> None:
         router = HAProxy(_required("ROUTER_SOCKET"), path)
         copied = move(given.slots, given.cell, path, router, databases)
     except (Refused, Unavailable, psycopg.Error, OSError) as reason:
-        sys.exit(f"not moved: {in_one_line(reason)}")
+        sys.exit(
+            f"not moved, or not yet: {in_one_line(reason)}; what has begun goes on if run again"
+        )
     moved = count(len(given.slots), "slot")
     print(f"cell {given.cell} has {moved}; {count(copied, 'key')} copied")  # noqa: T201
 

@@ -7,11 +7,13 @@ a whole. Nothing depends on how long anybody waits.
 """
 
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import psycopg
 from psycopg import sql
 
-from rocket_rides.errors import Refused
+T = TypeVar("T")
 
 # As HAProxy computes it.
 SLOT = "left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2)"
@@ -38,7 +40,7 @@ TAKE_IN = """
     INSERT INTO idempotency_keys (key, distance, ride_id, created_at)
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
-LOCK_TIMEOUT = "1s"  # then those who wait behind it go first
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
 PAUSE = 0.2  # seconds
 
 
@@ -53,14 +55,13 @@ def refuse(connection: psycopg.Connection, slots: set[str]) -> None:
 
     On return, whatever was under way has its key committed, or will fail.
     """
-    while True:
-        try:
-            with connection.transaction():
-                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-                _put_fence(connection, fenced(connection) | slots)
-            return
-        except psycopg.errors.LockNotAvailable:
-            time.sleep(PAUSE)
+
+    def once() -> None:
+        with connection.transaction():
+            connection.execute(LOCK_TIMEOUT)
+            _put_fence(connection, fenced(connection) | slots)
+
+    _patiently(once)
 
 
 def copy(source: psycopg.Connection, target: psycopg.Connection, slots: set[str]) -> int:
@@ -68,20 +69,31 @@ def copy(source: psycopg.Connection, target: psycopg.Connection, slots: set[str]
 
     One transaction of the target's.
     """
-    if not slots <= fenced(source):
-        raise Refused("the cell that gives slots away would still take keys of them")
-    with target.transaction():
-        target.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-        target.execute(BESIDE)
-        out = sql.SQL(OUT).format(sorted(slots))
-        with source.cursor().copy(out) as leaving, target.cursor().copy(IN) as coming:
-            for data in leaving:
-                coming.write(data)
-        if given_away := fenced(target) & slots:  # late: it keeps others from writing keys
-            _put_fence(target, fenced(target) - given_away)
-        target.execute(TAKE_IN)
-        [[copied]] = target.execute("SELECT count(*) FROM moving").fetchall()
-    return int(copied)
+
+    def once() -> int:
+        with target.transaction():
+            target.execute(LOCK_TIMEOUT)
+            target.execute(BESIDE)
+            out = sql.SQL(OUT).format(sorted(slots))
+            with source.cursor().copy(out) as leaving, target.cursor().copy(IN) as coming:
+                for data in leaving:
+                    coming.write(data)
+            if given_away := fenced(target) & slots:  # late: it keeps others from writing keys
+                _put_fence(target, fenced(target) - given_away)
+            target.execute(TAKE_IN)
+            [[copied]] = target.execute("SELECT count(*) FROM moving").fetchall()
+        return int(copied)
+
+    return _patiently(once)
+
+
+def _patiently(once: Callable[[], T]) -> T:
+    """Do it again while somebody holds a lock for long: those who wait behind us go first."""
+    while True:
+        try:
+            return once()
+        except psycopg.errors.LockNotAvailable:
+            time.sleep(PAUSE)
 
 
 def _put_fence(connection: psycopg.Connection, slots: set[str]) -> None:

@@ -77,6 +77,11 @@ class HAProxy:
         self._path = path
         self._map = map_path
 
+    def require_cell(self, cell: int) -> None:
+        """Make sure that it has a backend for that cell."""
+        if f"cell_{cell}" not in self._ask("show backend"):
+            raise Refused(f"HAProxy has no backend cell_{cell}: add it, and restart HAProxy")
+
     def set(self, slots: Slots) -> None:
         """Have its memory say what is on disk. New requests are routed so from then on."""
         known = dict(line.split()[1:3] for line in self._ask(f"show map {self._map}"))

@@ -118,6 +118,6 @@ MUTANTS = [
         "_put_fence(connection, fenced(connection) | slots)",
         "_put_fence(connection, slots - slots)",
         file="api/router/moving.py",
-        tests="services/test_router.py::test_each_key_takes_one_ride_while_slots_move_back_and_forth",
+        tests="services/test_router.py::test_what_was_under_way_when_its_slot_was_paused_takes_no_ride_later",
     ),
 ]
