@@ -97,21 +97,31 @@ class _Written(io.TextIOBase):
         self._output = output
         self._name = name
         self._level = level
-        self._begun = ""
+        self._of_thread = threading.local()
+
+    def fileno(self) -> int:
+        """The real stream's."""
+        return self._output.stream.fileno()
 
     def write(self, text: str) -> int:
         """Take text as `print` writes it: in pieces, the last of which ends the line."""
-        self._begun += text
-        if self._begun.endswith("\n"):
+        begun = self._of_thread.begun = getattr(self._of_thread, "begun", "") + text
+        if begun.endswith("\n"):
             self.flush()
         return len(text)
 
     def flush(self) -> None:
-        """Write what there is; Python's end does so, too."""
-        whole, self._begun = self._begun, ""
+        """Write what this thread has begun; Python's end does so, too."""
+        whole = getattr(self._of_thread, "begun", "")
+        self._of_thread.begun = ""
         if whole:
             event = self._output.format(written(whole, self._name, self._level))
-            print(event, file=self._output.stream, flush=True)
+            self._output.acquire()  # as for the events of loggers: a line is never divided
+            try:
+                self._output.stream.write(f"{event}\n")
+                self._output.stream.flush()
+            finally:
+                self._output.release()
 
 
 def _uncaught(

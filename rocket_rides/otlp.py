@@ -80,7 +80,7 @@ class Collector(HTTPAdapter):
 
     def send(self, request: requests.PreparedRequest, *_: Any, **how: Any) -> requests.Response:
         """The answer. Raises requests.RequestException, also where it is a redirection."""
-        whose = urlsplit(request.url or "").netloc
+        whose = urlsplit(request.url or "").netloc.rpartition("@")[2]  # without a password
         try:
             answer = super().send(request, **how | {"stream": True, "proxies": None})
         except Exception as error:

@@ -105,7 +105,10 @@ def end() -> None:
 def measure(metrics: Iterable[Metric], values: Measure) -> None:
     """Export these metrics; their `values` are asked for, in a thread, each time."""
     if _exporter:
-        _exporter.measure(metrics, values)
+        try:
+            _exporter.measure(metrics, values)
+        except Exception as error:  # such as an OTEL_METRIC_EXPORT_INTERVAL that is none
+            logger.warning(NOT_EXPORTED, in_one_line(error))
 
 
 def request_taken(environ: WSGIEnvironment, route: str | None) -> Span:

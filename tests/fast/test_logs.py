@@ -123,3 +123,54 @@ def test_the_fleets_output_is_objects_also_where_a_program_writes_none() -> None
         ("servers.1", "Java's"),
         ("servers.1", "own \N{REPLACEMENT CHARACTER}"),
     ]
+
+
+THREADS = """
+import logging, sys, threading
+from rocket_rides import process, settings
+process.begin(settings.load())
+sys.setswitchinterval(1e-5)
+def log(logger=logging.getLogger("program")):
+    for number in range(500):
+        logger.info("logged %d", number)
+def write():
+    for number in range(500):
+        print("written", number, "whole")
+threads = [threading.Thread(target=each) for each in (log, write, log, write)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+FULL = """
+import os, sys
+from rocket_rides import process, settings
+process.begin(settings.load())
+try:
+    print("a report")
+except OSError:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+"""
+
+
+def test_threads_that_log_and_write_divide_no_line() -> None:
+    done = said(THREADS, LOG_FORMAT="json")
+    messages = [json.loads(line)["message"] for line in done.stdout.splitlines()]
+    once = [f"logged {number}" for number in range(500)]
+    once += [f"written {number} whole" for number in range(500)]
+    assert sorted(messages) == sorted(once * 2)
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_report_that_can_not_be_written_ends_as_well_in_either_format(style: str) -> None:
+    """The disk is full: whoever wrote it says what comes of that."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-u", "-c", FULL],
+            cwd=PROJECT,
+            env={**os.environ, "LOG_FORMAT": style},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
