@@ -25,7 +25,7 @@ from analytics.pieces import Piece, pieces, total
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
 from rocket_rides import settings
-from rocket_rides.database import CELL_SIZE
+from rocket_rides.database import CELL_SIZE, LAST_CELL
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Parser
 from rocket_rides.words import aligned, metres, number, printable
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 NAME = "python -m analytics.cells"
 COMPLETE, INCOMPLETE = 0, 1  # the exit status, beside analytics.reconcile's
-MOST_CELLS = 90
 
 
 class OpenTable(NamedTuple):
@@ -87,10 +86,10 @@ def opened(warehouse: str) -> OpenTable:
 def cell_of(warehouse: str, ledger: Ledger) -> int:
     """Whose ids the rides have. Raises Unavailable unless they are those of one cell."""
     found = {(id_ - 1) // CELL_SIZE for block in ledger.blocks for id_ in (block.first, block.last)}
-    if len(found) == 1 and found <= {*range(MOST_CELLS)}:
+    if len(found) == 1 and found <= {*range(LAST_CELL + 1)}:
         return found.pop()
     whose = f"rides of the cells {_listed(found)}" if found else "no rides yet"
-    raise Unavailable(f"{warehouse} has {whose}, so it is no cell's (0 to {MOST_CELLS - 1})")
+    raise Unavailable(f"{warehouse} has {whose}, so it is no cell's (0 to {LAST_CELL})")
 
 
 def require_one_of_each(tables: Sequence[OpenTable]) -> None:

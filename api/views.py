@@ -53,9 +53,7 @@ def take_ride() -> Response:
     trace = parameters.trace(environ)
     ride = booking.take(pool(), distance, key, trace)
     if logger.isEnabledFor(logging.DEBUG):
-        logger.debug(
-            "took ride %d", ride.id, extra={"ride_id": ride.id, **fields([trace] if trace else [])}
-        )
+        logger.debug("took ride %d", ride.id, extra={"ride_id": ride.id, **fields([trace])})
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:

@@ -27,6 +27,7 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
 # A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
 CELL_SIZE = 10**14
+LAST_CELL = 89  # whose positions are still below 2^53
 CELL = f"SELECT cell_start() / {CELL_SIZE}"
 # Asked first: a statement that fails would spoil its transaction.
 HAS_CELL = "SELECT to_regprocedure('cell_start()') IS NOT NULL"

@@ -172,7 +172,11 @@ class Exporter:
                 below,
                 trace.SpanKind[kind.upper()],
                 attributes,
-                [trace.Link(_context(link)) for link in islice(links, telemetry.MOST_LINKS)],
+                # Without their states: while nothing can be exported, these would fill the memory.
+                [
+                    trace.Link(_context(link._replace(state=None)))
+                    for link in islice(links, telemetry.MOST_LINKS)
+                ],
             )
         )
 

@@ -19,6 +19,7 @@ _VALUE = r"[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
 _MEMBER = rf"[ \t]*(?:[a-z0-9][a-z0-9_\-*/@]{{0,255}}={_VALUE}[ \t]*)?"
 _TRACESTATE = re.compile(rf"{_MEMBER}(?:,{_MEMBER}){{0,31}}")
 LONGEST_STATE = 512  # bytes
+KNOWN_FLAGS = 0x03  # sampled, and that the trace's id is random; others must be sent on as 0
 MOST_NAMED = 20  # traces in one log line
 
 
@@ -58,13 +59,14 @@ def parse(parent: str | None, state: str | None = None) -> Trace | None:
         return None
     if state is not None and not (0 < len(state) <= LONGEST_STATE and _TRACESTATE.fullmatch(state)):
         state = None
-    # Of a later version we know these fields only, and so speak our own.
-    return Trace(f"00-{found['trace']}-{found['span']}-{found['flags']}", state)
+    # Of a later version we know these fields only, and so speak our own; of the flags, these.
+    flags = int(found["flags"], 16) & KNOWN_FLAGS
+    return Trace(f"00-{found['trace']}-{found['span']}-{flags:02x}", state)
 
 
-def fields(traces: Iterable[Trace]) -> dict[str, Any]:
+def fields(traces: Iterable[Trace | None]) -> dict[str, Any]:
     """What a log line about records of these traces has beside its message, as `extra`."""
-    ids = list(dict.fromkeys(trace.id for trace in traces))
+    ids = list(dict.fromkeys(trace.id for trace in traces if trace))
     if len(ids) == 1:
         return {"trace_id": ids[0]}
     return {"trace_ids": ids[:MOST_NAMED]} if ids else {}

@@ -27,6 +27,7 @@ import psycopg
 from api.router import moving, slots
 from api.router.slots import SLOTS, HAProxy, Move, Slots, move_of
 from rocket_rides import database
+from rocket_rides.database import LAST_CELL
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import reached
 from rocket_rides.process import Parser
@@ -140,12 +141,12 @@ def main() -> None:
     given = parser.parse_args()
     databases = {
         cell: url
-        for cell in range(slots.LAST_CELL + 1)
+        for cell in range(LAST_CELL + 1)
         if (url := os.environ.get(f"CELL_{cell}_DATABASE_URL"))
     }
     try:
-        if not 0 <= given.cell <= slots.LAST_CELL:
-            raise Refused(f"a cell has a number from 0 to {slots.LAST_CELL}, not {given.cell}")
+        if not 0 <= given.cell <= LAST_CELL:
+            raise Refused(f"a cell has a number from 0 to {LAST_CELL}, not {given.cell}")
         path = Path(_required("ROUTER_MAP"))
         router = HAProxy(_required("ROUTER_SOCKET"), path)
         copied = move(given.slots, given.cell, path, router, databases)

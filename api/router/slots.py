@@ -10,10 +10,10 @@ import socket
 from pathlib import Path
 from typing import NamedTuple
 
+from rocket_rides.database import LAST_CELL
 from rocket_rides.errors import Refused
 
 SLOTS = [f"{number:02x}" for number in range(256)]
-LAST_CELL = 89
 _VALUE = re.compile(r"(?:[0-9]|[1-8][0-9])(?:>(?:[0-9]|[1-8][0-9]))?")
 TIMEOUT = 5.0  # seconds, for an answer of HAProxy's
 

@@ -8,6 +8,7 @@ from consumers.gaps import HealedSum
 from consumers.rollup.generation import NAME
 from consumers.rollup.lead import Lead
 from consumers.round import Round
+from rocket_rides.tracing import MOST_NAMED, Trace, fields
 from rocket_rides.words import count
 
 logger = logging.getLogger("rollup")
@@ -23,6 +24,7 @@ class Report:
         self._rides = self._minutes = 0
         self._before: Lead | None = None
         self._due = 0.0
+        self._traces: list[Trace] = []  # of the rides since the last line
 
     def __call__(self, done: Round, lead: Lead) -> None:
         """Report what a round met in the log, and now and then what was rolled up."""
@@ -36,6 +38,7 @@ class Report:
                 distance,
                 f", in {count(gaps, 'gap')}" if gaps else "",  # a piece of a gap is not counted
             )
+        self._traces = [*self._traces, *done.traces.values()][:MOST_NAMED]
         rides, minutes = lead.marker.marked, lead.indexer.computed
         if lead is not self._before:
             self._before, self._rides, self._minutes = lead, 0, 0
@@ -45,6 +48,8 @@ class Report:
                 count(rides - self._rides, "ride"),
                 count(minutes - self._minutes, "minute"),
                 lead.generation.complete_to,
+                extra=fields(self._traces),
             )
+            self._traces = []
             self._rides, self._minutes = rides, minutes
             self._due = time.monotonic() + EVERY

@@ -30,8 +30,7 @@ class RideByRide(Report):
                 if isinstance(new, Healed):
                     self.healed(new, reader.handler.RECORD)
                 else:
-                    trace = done.traces.get(new.id)
-                    about = {"ride_id": new.id, **fields([trace] if trace else [])}
+                    about = {"ride_id": new.id, **fields([done.traces.get(new.id)])}
                     logger.info(
                         "ride %8d %12s m   total %s m", new.id, new.distance, total, extra=about
                     )

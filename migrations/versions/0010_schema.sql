@@ -52,7 +52,7 @@ CREATE TABLE staged_log_records (
     action text NOT NULL,
     object text NOT NULL,
     data jsonb NOT NULL,
-    -- Where a client sent one: its trace's context (`rocket_rides/tracing.py`).
+    -- The context of its trace, where it belongs to one (`rocket_rides/tracing.py`).
     traceparent text,
     tracestate text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);

@@ -8,7 +8,7 @@ An entry is, in fields and values,
 the record's public JSON, is about. `prev` is the position of the record before it, so that a reader
 at 520 knows it has missed nothing, and a reader further back knows that it has. `term` is the
 leader's, and tells a reader whether the entry comes from its own database: see
-`rocket_rides.terms`. Where a client sent a trace's context, `traceparent` and `tracestate` follow
+`rocket_rides.terms`. Where a record belongs to a trace, `traceparent` and `tracestate` follow
 (`rocket_rides.tracing`).
 """
 

@@ -53,3 +53,19 @@ def test_without_its_packages_it_says_so_and_nothing_is_exported(
     [line] = caplog.messages
     assert line.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: ")
     assert line.endswith("requirements/telemetry.txt")
+
+
+def test_a_link_has_no_state_which_would_fill_the_memory_while_nothing_can_be_exported() -> None:
+    """It is not even exported. The span below a trace keeps its state."""
+    program = """if True:
+        import os
+        from rocket_rides import settings, telemetry, tracing
+        telemetry.begin(settings.Settings(), "test")
+        trace = tracing.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1")
+        [link] = telemetry.batch_sent("log", 1, [trace])._span.links
+        assert not link.context.trace_state, link
+        assert telemetry.request_sent("http://a", trace).trace.state == "a=1"
+        os._exit(0)
+    """
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -17,6 +17,7 @@ OF_512 = f"{LONG},{LONG},b=1234".ljust(LONGEST_STATE, "5")
     [
         (PARENT, PARENT),
         (f"00-{TRACE}-{SPAN}-00", f"00-{TRACE}-{SPAN}-00"),
+        (f"00-{TRACE}-{SPAN}-ff", f"00-{TRACE}-{SPAN}-03"),  # what we don't know is not sent on
         # A later version may say more; we know these fields of it.
         (f"cc-{TRACE}-{SPAN}-01", PARENT),
         (f"cc-{TRACE}-{SPAN}-01-what-is-new", PARENT),

@@ -100,6 +100,7 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
     }
     ride = api.post("1", **HEADERS).json()["ride"]["id"]
     eventually(lambda: staff.outcomes() == 1, "the receipt")
+    services["consumers.rollup"].says("rolled up")
     world.postgres.stop()
     eventually(lambda: services["consumers"].said("WARNING"), "the outage")
     world.postgres.start()
@@ -111,7 +112,7 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
         assert all(event.keys() >= {"time", "level", "logger", "message"} for event in about[name])
     [taken] = [event for event in about["api"] if event.get("ride_id") == ride]
     assert taken["trace_id"] == TRACE.id
-    for name in ("streamer", "consumers", "consumers.receipts"):
+    for name in ("streamer", "consumers", "consumers.rollup", "consumers.receipts"):
         assert TRACE.id in {event.get("trace_id") for event in about[name]}, name
     for name in ("consumers", "consumers.receipts"):
         assert {event["consumer"] for event in about[name]} == {"main"}
