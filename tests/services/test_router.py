@@ -95,7 +95,7 @@ def test_router_and_database_agree_on_a_keys_slot(cells: Cells, key: str) -> Non
     ).fetchone() or [""]
     assert slot == sha256(key.encode()).hexdigest()[:2]
     cells.router.set(dict.fromkeys(SLOTS, "0") | {slot: "0>1"})
-    with httpx.Client(base_url=cells.client.base_url) as client:
+    with httpx.Client(base_url=cells.client.base_url, timeout=30) as client:
         answer = client.post(
             "/rides", data={"distance": "5"}, headers=[(b"Idempotency-Key", key.encode())]
         )

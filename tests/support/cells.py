@@ -108,7 +108,7 @@ class Cells:
 
     def _is_up(self) -> bool:
         try:
-            with httpx.Client(base_url=self.client.base_url) as client:
+            with httpx.Client(base_url=self.client.base_url, timeout=30) as client:
                 found = [client.get(f"/rides/{cell * CELL_SIZE + 1}/receipt") for cell in (0, 1)]
         except httpx.TransportError:
             return False
