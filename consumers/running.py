@@ -103,11 +103,7 @@ def rounds(
 
 def parse_name(program: str, description: str | None) -> str:
     """The consumer's name from the command line."""
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {program}",
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = process.Parser(f"python -m {program}", description)
     parser.add_argument("name", type=consumer_name, help="the consumer's name")
     name: str = parser.parse_args().name
     return name

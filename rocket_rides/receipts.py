@@ -23,7 +23,7 @@ WEBHOOK_ID = """
 
 # A dead letter: a receipt that was given up, until a person decides about it. This condition guards
 # the decision: if two people replay or drop the same one, the second changes nothing.
-WAITS_FOR_A_DECISION = "dead_at IS NOT NULL AND replay_at IS NULL AND dropped_at IS NULL"
+WAITS_FOR_A_DECISION = "outcome = 'dead' AND replay_at IS NULL AND dropped_at IS NULL"
 
 # The state of a receipt, in the words of `rocket_rides.words`; a ride without a row is queued. One
 # whose lease has run out waits: its worker was lost. So does a dead one that is to be sent again.

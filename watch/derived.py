@@ -51,7 +51,7 @@ RECEIPTS_FACTS = f"""
         'oldest_undelivered_seconds', {age("oldest.created_at")},
         'newest_dead', (SELECT coalesce(json_agg(json_build_object(
             'ride', ride_id, 'attempts', attempts - excused, 'reason', coalesce(reason, ''),
-            'since', dead_at
+            'since', decided_at
         ) ORDER BY ride_id DESC), '[]') FROM (
             SELECT * FROM receipts WHERE {WAITS_FOR_A_DECISION} ORDER BY ride_id DESC LIMIT {NEWEST}
         ) newest)

@@ -1,10 +1,10 @@
 """Delivers receipts: signs each, posts it to the receiver, and says what came of it.
 
-An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
-on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
-from the look-up of the address to the end of the answer's head. The verdict is read off the head:
-no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (Of
-bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one piece with them.)
+An attempt is one POST, signed after Standard Webhooks with the time of that attempt. It has one
+time limit in all, from the look-up of the address to the end of the answer's head. The verdict is
+read off the head: no redirect is followed, nothing is decompressed, and a body that does not end
+holds up nobody. (Of bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one
+piece with them.)
 """
 
 import asyncio
@@ -12,7 +12,6 @@ import os
 import ssl
 import time
 from datetime import UTC, datetime
-from functools import partial
 from types import SimpleNamespace
 from typing import Self
 
@@ -25,7 +24,6 @@ from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, printable, seconds_of
 from rocket_rides import telemetry
 from rocket_rides.errors import Refused
-from rocket_rides.telemetry import Span
 
 # Bytes of a line of an answer's head. Of its body: bytes that are read, so that the connection can
 # be kept, and that are kept for a person; seconds that are waited for them.
@@ -49,9 +47,7 @@ class Courier:
 
     async def __aenter__(self) -> Self:
         trace = aiohttp.TraceConfig()
-        trace.on_connection_create_end.append(_require_time)
-        trace.on_connection_reuseconn.append(_note_reused)
-        trace.on_request_headers_sent.append(_note_sent)
+        trace.on_request_headers_sent.append(_require_time)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._checked),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
@@ -70,83 +66,59 @@ class Courier:
 
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
-        with telemetry.request_sent(self._url, receipt.trace) as span:
-            return await self._deliver(receipt, seconds, span)
-
-    async def _deliver(self, receipt: Receipt, seconds: float, span: Span) -> Verdict:
         # Nothing is sent after the deadline, however long nobody looked.
-        sending = SimpleNamespace(deadline=time.monotonic() + seconds, reused=False, sent=False)
+        sending = SimpleNamespace(deadline=time.monotonic() + seconds, has_begun=False)
         body = receipt.body()
-        now = datetime.fromtimestamp(int(time.time()), UTC)
-        headers = {
-            "content-type": "application/json",
-            "webhook-id": receipt.webhook_id,
-            "webhook-timestamp": f"{now.timestamp():.0f}",
-            "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
-        }
-        if trace := span.trace or (receipt.trace and receipt.trace.child()):
-            headers |= trace.headers()
-        try:
-            async with asyncio.timeout(seconds):
-                response = await self._post(body, headers, sending)
-        except TimeoutError:
-            why = f"timed out after {seconds:.3g} s"
-        except aiohttp.ClientResponseError:
-            why = NOT_HTTP
-        except aiohttp.ServerDisconnectedError:
-            why = LOST
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            why = printable(str(error)) or type(error).__name__
-        else:
-            async with response:
-                span.answered(response.status, response.status >= 400)
-                asked = seconds_of(response.headers.get(hdrs.RETRY_AFTER, ""))
-                return judge(response.status, await _beginning(response), asked)
-        span.failed(why)
+        with telemetry.request_sent(self._url, receipt.trace) as span:
+            headers = self._signed(receipt.webhook_id, body)
+            if trace := span.trace or (receipt.trace and receipt.trace.child()):
+                headers |= trace.headers()
+            try:
+                async with asyncio.timeout(seconds):
+                    response = await self._session.post(
+                        self._url,
+                        data=body,
+                        headers=headers,
+                        allow_redirects=False,
+                        trace_request_ctx=sending,
+                    )
+            except TimeoutError:
+                why = f"timed out after {seconds:.3g} s"
+            except aiohttp.ClientResponseError:
+                why = NOT_HTTP
+            except aiohttp.ServerDisconnectedError:
+                why = LOST
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                why = printable(str(error)) or type(error).__name__
+            else:
+                async with response:
+                    span.answered(response.status, response.status >= 400)
+                    asked = seconds_of(response.headers.get(hdrs.RETRY_AFTER, ""))
+                    return judge(response.status, await _beginning(response), asked)
+            span.failed(why)
         # Of what was sent, perhaps in part, the receiver may have the whole.
-        return Verdict(Kind.RETRY if sending.sent else Kind.AWAY, why)
+        return Verdict(Kind.RETRY if sending.has_begun else Kind.AWAY, why)
 
-    async def _post(
-        self, body: bytes, headers: dict[str, str], sending: SimpleNamespace
-    ) -> aiohttp.ClientResponse:
-        """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
-        post = partial(
-            self._session.post,
-            self._url,
-            data=body,
-            headers=headers,
-            allow_redirects=False,
-            trace_request_ctx=sending,
-        )
-        try:
-            return await post()
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if not sending.reused or _has_begun(error):
-                raise
-        # A connection that was kept is dead, and no byte of an answer came.
-        return await post()
+    def _signed(self, webhook_id: str, body: bytes) -> dict[str, str]:
+        """The headers of an attempt that is made now."""
+        now = datetime.fromtimestamp(int(time.time()), UTC)
+        return {
+            "content-type": "application/json",
+            "webhook-id": webhook_id,
+            "webhook-timestamp": f"{now.timestamp():.0f}",
+            "webhook-signature": self._webhook.sign(webhook_id, now, body.decode()),
+        }
 
 
 async def _require_time(_session: object, context: SimpleNamespace, _: object) -> None:
-    """Raise TimeoutError where the worker has hung until after its deadline."""
-    if time.monotonic() > context.trace_request_ctx.deadline:
+    """Raise TimeoutError where the worker has hung until after its deadline.
+
+    aiohttp calls this right before it sends.
+    """
+    sending = context.trace_request_ctx
+    if time.monotonic() > sending.deadline:
         raise TimeoutError
-
-
-async def _note_reused(session: object, context: SimpleNamespace, told: object) -> None:
-    """It is on a connection that was kept."""
-    context.trace_request_ctx.reused = True
-    await _require_time(session, context, told)
-
-
-async def _note_sent(_session: object, context: SimpleNamespace, _: object) -> None:
-    """Some of it may have been sent, on this connection or on one before."""
-    context.trace_request_ctx.sent = True
-
-
-def _has_begun(error: aiohttp.ClientConnectionError) -> bool:
-    """Whether some of an answer's head had come when the connection was lost."""
-    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+    sending.has_begun = True
 
 
 def _authorities() -> ssl.SSLContext:

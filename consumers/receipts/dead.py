@@ -13,14 +13,14 @@ import psycopg
 
 from rocket_rides import database, fleet, settings
 from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.log import LARGEST_ID
 from rocket_rides.process import Parser
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
+from rocket_rides.words import count
 
 LIST = """
-    SELECT ride_id, distance, dead_at, attempts - excused, reason, replay_at IS NOT NULL
+    SELECT ride_id, distance, decided_at, attempts - excused, reason, replay_at IS NOT NULL
     FROM receipts JOIN rides ON rides.id = ride_id
-    WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id
+    WHERE outcome = 'dead' AND dropped_at IS NULL ORDER BY ride_id
 """
 WHY_NOT = """
     SELECT CASE WHEN outcome = 'delivered' THEN 'it was delivered'
@@ -56,8 +56,7 @@ def letters(connection: psycopg.Connection) -> list[str]:
     """A line about each dead letter that was not dropped. Raises psycopg.Error."""
     return [
         f"ride {ride_id}, {distance} m, dead since {dead_at.isoformat(timespec='seconds')}"
-        f" after {'1 attempt' if attempts == 1 else f'{attempts} attempts'}"
-        f"{' (to be sent again)' if is_replayed else ''}: {reason}"
+        f" after {count(attempts, 'attempt')}{' (to be sent again)' * is_replayed}: {reason}"
         for ride_id, distance, dead_at, attempts, reason, is_replayed in connection.execute(LIST)
     ]
 
@@ -96,7 +95,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = Parser("python -m consumers.receipts.dead", __doc__)
     parser.add_argument("action", choices=["list", *CHANGES])
-    parser.add_argument("rides", metavar="ID", nargs="*", type=ride_id, help="a ride's id")
+    parser.add_argument("rides", metavar="ID", nargs="*", type=int, help="a ride's id")
     parser.add_argument("--all", action="store_true", help="replay every dead letter")
     given = parser.parse_args(words)
     fits = {
@@ -107,13 +106,6 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     if not fits[given.action]:
         parser.error("say list, replay and the rides' ids or --all, or drop and the rides' ids")
     return given
-
-
-def ride_id(text: str) -> int:
-    """Check a ride's id. Raises argparse.ArgumentTypeError."""
-    if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID:
-        return int(text)
-    raise argparse.ArgumentTypeError("a ride's id is a number from 1 on")
 
 
 def main() -> int:

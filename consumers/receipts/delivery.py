@@ -66,7 +66,7 @@ class Delivery:
         self._woken.clear()
         await self._save(queue)
         await self._take(queue)
-        await self._upkeep.run(queue, self.outcomes)
+        await self._upkeep.run(queue)
         self.outcomes.tell()
         if not self._ended:
             with suppress(TimeoutError):
@@ -84,16 +84,11 @@ class Delivery:
             tasks = self.in_flight.values()
             await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             await self._save(queue)
-        self._ended += [(attempt, STOPPED) for attempt in self.cancel()]
-        await self._save(queue)
-
-    def cancel(self) -> list[Attempt]:
-        """Give up all that is in flight, and return it. Its receiver may have it all the same."""
-        cancelled = list(self.in_flight)
-        for task in self.in_flight.values():
+        for attempt, task in self.in_flight.items():
             task.cancel()
+            self._ended.append((attempt, STOPPED))
         self.in_flight.clear()
-        return cancelled
+        await self._save(queue)
 
     async def _save(self, queue: Queue) -> None:
         if not self._ended:
@@ -121,7 +116,10 @@ class Delivery:
             look_at_all=looks_at_all,
         )
         for attempt in attempts:
-            self.in_flight[attempt] = asyncio.create_task(self._make(attempt))
+            if attempt.is_exhausted:
+                self._ended.append((attempt, give_up(attempt)))
+            else:
+                self.in_flight[attempt] = asyncio.create_task(self._make(attempt))
         if len(attempts) == room:
             self._look_at = 0.0
         else:
@@ -159,3 +157,9 @@ class Delivery:
         del self.in_flight[attempt]
         self._ended.append((attempt, verdict))
         self._woken.set()
+
+
+def give_up(attempt: Attempt) -> Verdict:
+    """Why a receipt is dead that has had all of its attempts, but for the ends of the last ones."""
+    lost = f", the last {attempt.unfinished} without a known end" if attempt.unfinished else ""
+    return Verdict(Kind.REFUSED, f"{attempt.number} attempts{lost}")

@@ -1,10 +1,11 @@
 """The consumer group: it shares out the reading of the log among the workers.
 
-A group hands each entry to one of its members and keeps it *pending* until it is acknowledged. It
-begins and ends with its stream: a flush, or whoever deletes the stream, deletes it too. On Redis
-6.2 and newer and on Valkey:
+A group hands each entry to one of its members and keeps it *pending* until it is acknowledged. On
+Redis 6.2 and newer and on Valkey:
 
-* A read that waits on a stream that is deleted sleeps on to its time-out on 6.2; newer ones wake.
+* A group begins and ends with its stream: a flush, or whoever deletes the stream, deletes it too.
+  Then a read says NOGROUP. One that was waiting sleeps on to its time-out on 6.2; newer ones wake
+  it with UNBLOCKED.
 * An entry that was trimmed stays pending, under an id without fields. XAUTOCLAIM answers nil for it
   on 6.2, without its id: so `take_over` looks, and acknowledges it, in one script. The sweep finds
   its ride.
@@ -41,25 +42,23 @@ return claimed
 class Group:
     """The group `name` of the log, used by its member `member`.
 
-    Every method raises redis.RedisError: one that `is_gone` tells where there is no such group.
+    Every method raises redis.RedisError, also where there is no such group.
     """
 
     log: Log
     name: str
     member: str
 
-    def make(self) -> bool:
-        """Make the group, and the stream if need be, unless it exists; returns whether it is new.
+    def make(self) -> None:
+        """Make the group, and the stream if need be, unless it exists.
 
-        Its members are given all entries that there are.
+        The members of a new one are given all entries that there are.
         """
         try:
             self.log.command("XGROUP", "CREATE", self.log.name, self.name, START, "MKSTREAM")
         except redis.ResponseError as error:
-            if "BUSYGROUP" in str(error):
-                return False
-            raise
-        return True
+            if "BUSYGROUP" not in str(error):
+                raise
 
     def read(self, count: int, wait: float = 0) -> list[Entry]:
         """Be given up to `count` entries that no member has had.
@@ -82,11 +81,3 @@ class Group:
 
     def acknowledge(self, redis_ids: Sequence[str]) -> None:
         self.log.command("XACK", self.log.name, self.name, *redis_ids)
-
-
-def is_gone(error: redis.ResponseError) -> bool:
-    """Whether it says that there is no such group: never made, or deleted with its stream.
-
-    7.0 and newer say UNBLOCKED to a member that was waiting.
-    """
-    return any(sign in str(error) for sign in ("NOGROUP", "UNBLOCKED"))

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import psycopg
-import redis
 
 from consumers.belief import KnownTerms, NotOurs, is_ours
-from consumers.receipts.group import Group, is_gone
+from consumers.receipts.group import Group
 from consumers.receipts.statements import INBOX, SET_ASIDE
 from consumers.report import Report
 from consumers.rides import TYPE, ride
@@ -51,21 +50,16 @@ class Inbox:
     def run_once(self, *, wait: float = 0) -> None:
         """Take in one batch of entries; waits up to `wait` seconds for the first.
 
-        Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending.
+        Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending. So it
+        does where the group was deleted; the next session makes it anew, and reads from the start.
         """
-        try:
-            if entries := self._left_behind() or self._new(wait):
-                self._take_in(entries)
-        except redis.ResponseError as error:
-            if not is_gone(error):
-                raise
-            if self.group.make():
-                name = self.group.member
-                logger.info("%s made the consumer group: reading the log from its start", name)
+        if entries := self._left_behind() or self._new(wait):
+            self._take_in(entries)
 
     def _left_behind(self) -> list[Entry]:
         """What a member has read and not acknowledged in time; our own, whenever it was."""
         if self._is_new:
+            self.group.make()
             found = self.group.take_over(BATCH, 0, self.group.member)
             self._is_new = False
         elif time.monotonic() < self._look_at:
@@ -100,13 +94,13 @@ class Inbox:
                     passed += 1
             except Invalid as why:
                 self._set_aside(entry, str(why))
-        counts = {"not_ours": not_ours.total, "passed": passed}
         values = {
             "rides": list(rides),
             "traceparents": [trace and trace.parent for trace in rides.values()],
             "tracestates": [trace and trace.state for trace in rides.values()],
             "worker": self.group.member,
-            **counts,
+            "not_ours": not_ours.total,
+            "passed": passed,
         }
         traces = filter(None, rides.values())
         with telemetry.batch_taken(self.group.log.name, self.group.name, len(rides), traces):

@@ -37,14 +37,20 @@ class Attempt(NamedTuple):
 
     That is on the monotonic clock, and counts from before the lease was asked for: so nothing is
     sent once another worker may take the receipt. It is the `number`-th since the last replay, but
-    for those that don't count.
+    for those that don't count. Of those before it, the last `unfinished` have no known end. Where
+    `is_exhausted`, no attempt is left, and it is not made.
     """
 
     receipt: Receipt
     lease: UUID
-    number: int
     deadline: float
-    is_quarantined: bool
+    number: int
+    unfinished: int = 0
+    is_exhausted: bool = False
+
+    @property
+    def is_quarantined(self) -> bool:
+        return self.unfinished >= 2
 
 
 Ended = tuple[Attempt, Verdict]
@@ -67,15 +73,10 @@ class Outcomes:
         told = {"delivered": len(self.delivered), "to be sent again later": len(self.again)}
         if line := ", ".join(f"{count} {what}" for what, count in told.items() if count):
             logger.info("receipts: %s", line, extra=fields(self.traces))
-        for ride_id, why in list(self.dead.items())[:1]:
-            count = len(self.dead)
-            logger.warning(
-                "receipts: %d given up, the first of ride %d: %s",
-                count,
-                ride_id,
-                why,
-                extra={"ride_id": ride_id},
-            )
+        if self.dead:
+            ride_id, why = next(iter(self.dead.items()))
+            line = f"{len(self.dead)} given up, the first of ride {ride_id}: {why}"
+            logger.warning("receipts: %s", line, extra={"ride_id": ride_id})
         self.delivered, self.again, self.dead, self.traces = [], [], {}, []
         self.due = time.monotonic() + TELL_EVERY
 
@@ -114,10 +115,10 @@ class Queue:
             seconds=self.lease,
         )
         attempts = []
-        for ride, distance, at, id_, parent, state, number, is_quarantined, due_at in rows:
+        for ride, distance, at, id_, parent, state, *facts, due_at in rows:
             receipt = Receipt(ride, distance, at, id_, parse(parent, state))
-            attempts.append(Attempt(receipt, lease, number, deadline, is_quarantined))
-            if not is_quarantined:
+            attempts.append(Attempt(receipt, lease, deadline, *facts))
+            if not attempts[-1].is_quarantined:
                 self._begin_at = due_at
         return attempts
 
@@ -134,22 +135,16 @@ class Queue:
             if len(ended) > 1:
                 return min([await self.save([end], outcomes) for end in ended])
             [(attempt, _)] = ended
-            ride_id, why = attempt.receipt.ride_id, in_one_line(error)
-            logger.warning(
-                "what came of ride %d's receipt can't be written: %s",
-                ride_id,
-                why,
-                extra={"ride_id": ride_id},
-            )
+            ride_id = attempt.receipt.ride_id
+            line = f"what came of ride {ride_id}'s receipt can't be written: {in_one_line(error)}"
+            logger.warning("%s", line, extra={"ride_id": ride_id})
             return math.inf
 
     async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
         # Of two ends of one ride, that it was delivered.
         last = sorted(ended, key=lambda end: end[1].kind is Kind.DELIVERED)
         of = {attempt.receipt.ride_id: (attempt, verdict) for attempt, verdict in last}
-        delays = {
-            ride_id: delay(attempt.number, verdict) for ride_id, (attempt, verdict) in of.items()
-        }
+        delays = [delay(attempt.number, verdict) for attempt, verdict in of.values()]
         rows = await self.do(
             statements.SAVE,
             rides=list(of),
@@ -157,19 +152,19 @@ class Queue:
             leases=[attempt.lease for attempt, _ in of.values()],
             kinds=[verdict.kind.value for _, verdict in of.values()],
             reasons=[verdict.reason for _, verdict in of.values()],
-            delays=list(delays.values()),
+            delays=delays,
         )
-        for ride_id, outcome, replay in rows:
+        for ride_id, outcome in rows:
             attempt, verdict = of[ride_id]
             if attempt.receipt.trace:
                 outcomes.traces.append(attempt.receipt.trace)
             if outcome == "delivered":
                 outcomes.delivered.append(ride_id)
-            elif outcome == "dead" and not replay:
+            elif outcome == "dead":
                 outcomes.dead[ride_id] = verdict.reason
             else:
                 outcomes.again.append(ride_id)
-        return min(delays.values())
+        return min(delays)
 
 
 def delay(number: int, verdict: Verdict) -> float:

@@ -65,37 +65,44 @@ SET_ASIDE = """
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
 #
-# A ride of a time that Python can't express, set by hand, is taken and not returned: it is dead
-# once it has had all its attempts.
+# What has had all of its attempts, the last without a known end, or more than there may be now, is
+# taken too: not to be sent, but to be given up, which is no attempt. A row whose ride is gone,
+# deleted by hand, would hold up `complete_to` for ever, and goes. And a ride's time that Python
+# can't express, set by hand, becomes the nearest that it can.
 TAKE = f"""
     WITH quarantined AS MATERIALIZED (
-        SELECT ride_id, due_at FROM receipts
+        SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
+        FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
           AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
-          AND attempts - excused < %(most)s
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
         ORDER BY unfinished, due_at LIMIT %(quarantined)s FOR NO KEY UPDATE SKIP LOCKED
     ), others AS MATERIALIZED (
-        SELECT ride_id, due_at FROM receipts
+        SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
+        FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
           AND due_at >= %(begin_at)s AND due_at <= now()
-          AND attempts - excused < %(most)s
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
         ORDER BY due_at LIMIT %(room)s - (SELECT count(*) FROM quarantined)
         FOR NO KEY UPDATE SKIP LOCKED
+    ), due AS (
+        SELECT * FROM quarantined UNION ALL SELECT * FROM others
+    ), gone AS (
+        DELETE FROM receipts USING due WHERE receipts.ride_id = due.ride_id
+          AND NOT EXISTS (SELECT FROM rides WHERE id = due.ride_id)
     ), taken AS (
-        UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
+        UPDATE receipts SET attempts = attempts + (NOT is_exhausted)::int,
+            unfinished = receipts.unfinished + (NOT is_exhausted)::int,
             lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),
             first_at = coalesce(first_at, now())
-        FROM (SELECT * FROM quarantined UNION ALL SELECT * FROM others) due
+        FROM due JOIN rides ON rides.id = due.ride_id CROSS JOIN receipts_state
         WHERE receipts.ride_id = due.ride_id
-        RETURNING receipts.ride_id, attempts - excused AS number, unfinished > 2 AS is_quarantined,
-            due.due_at, traceparent, tracestate
+        RETURNING due.*, distance, created_at, {WEBHOOK_ID} AS webhook_id, traceparent, tracestate,
+            attempts - excused AS number
     )
-    SELECT ride_id, distance, created_at, {WEBHOOK_ID}, traceparent, tracestate,
-           number, is_quarantined, due_at
-    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
-    WHERE created_at >= '0002-01-01' AND created_at < '9999-01-01' ORDER BY due_at
+    SELECT ride_id, distance, least(greatest(created_at, '0002-01-01'), '9998-12-31'), webhook_id,
+           traceparent, tracestate, number, unfinished, is_exhausted, due_at
+    FROM taken ORDER BY due_at
 """  # noqa: S608
 
 # Writes down how attempts ended. A crash before it leaves attempts without a known end, which are
@@ -107,8 +114,11 @@ TAKE = f"""
 # another history, which was restored away meanwhile, has another webhook-id.
 SAVE = f"""
     WITH ended AS MATERIALIZED (
-        SELECT receipts.ride_id, ended.lease, kind, ended.reason, delay,
-               kind = 'refused' OR kind = 'retry' AND attempts - excused >= %(most)s AS is_dead
+        SELECT receipts.ride_id, ended.lease, ended.reason, delay,
+               kind IN ('away', 'stopped') AS is_excused,
+               CASE WHEN kind = 'delivered' THEN 'delivered'
+                    WHEN kind = 'refused' OR kind = 'retry' AND attempts - excused >= %(most)s
+                    THEN 'dead' END AS decided
         FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(leases)s::uuid[], %(kinds)s::text[],
                     %(reasons)s::text[], %(delays)s::float8[])
             AS ended (ride_id, webhook_id, lease, kind, reason, delay)
@@ -118,72 +128,28 @@ SAVE = f"""
         ORDER BY receipts.ride_id FOR NO KEY UPDATE OF receipts
     ), saved AS (
         UPDATE receipts SET
-            outcome = CASE WHEN kind = 'delivered' THEN 'delivered'
-                           WHEN is_dead THEN 'dead' ELSE outcome END,
-            decided_at = CASE WHEN kind = 'delivered' OR is_dead THEN now() ELSE decided_at END,
-            dead_at = CASE WHEN kind = 'delivered' THEN NULL
-                           WHEN is_dead THEN now() ELSE dead_at END,
-            replay_at = CASE WHEN kind <> 'delivered' AND NOT is_dead THEN replay_at END,
-            dropped_at = CASE WHEN kind <> 'delivered' THEN dropped_at END,
-            reason = CASE WHEN kind <> 'delivered' THEN ended.reason END,
-            excused = excused + (kind IN ('away', 'stopped'))::int,
+            outcome = coalesce(decided, outcome),
+            decided_at = CASE WHEN decided IS NULL THEN decided_at ELSE now() END,
+            replay_at = CASE WHEN decided IS NULL THEN replay_at END,
+            dropped_at = CASE WHEN decided = 'delivered' THEN NULL ELSE dropped_at END,
+            reason = CASE WHEN decided = 'delivered' THEN NULL ELSE ended.reason END,
+            excused = excused + is_excused::int,
             unfinished = 0,
             lease = NULL,
             due_at = now() + make_interval(secs => delay)
         FROM ended
         WHERE receipts.ride_id = ended.ride_id AND outcome IS DISTINCT FROM 'delivered'
-          AND (kind = 'delivered' OR receipts.lease = ended.lease)
-        RETURNING receipts.ride_id, outcome, replay_at IS NOT NULL AS replay
+          AND (decided = 'delivered' OR receipts.lease = ended.lease)
+        RETURNING receipts.ride_id, decided
     ), counted AS (
         INSERT INTO receipts_workers AS worker (name, delivered, dead)
-        SELECT %(worker)s, count(*) FILTER (WHERE outcome = 'delivered'),
-               count(*) FILTER (WHERE outcome = 'dead')
-        FROM saved WHERE outcome IS NOT NULL AND NOT replay HAVING count(*) > 0
+        SELECT %(worker)s, count(*) FILTER (WHERE decided = 'delivered'),
+               count(*) FILTER (WHERE decided = 'dead')
+        FROM saved HAVING count(decided) > 0
         ON CONFLICT (name) DO UPDATE SET
             delivered = worker.delivered + excluded.delivered, dead = worker.dead + excluded.dead
     )
-    SELECT ride_id, outcome, replay FROM saved
-"""  # noqa: S608
-
-# Gives up what has had all of its attempts, the last without a known end; or has had more than
-# there may be now. A crash before or after it leaves nothing: others bury, too.
-#
-# It looks at the first thousand rows that are due: the others get there. A row whose ride is gone,
-# deleted by hand, would hold up `complete_to` for ever, and goes.
-BURY = f"""
-    WITH head AS (
-        (SELECT ride_id FROM receipts
-         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2 AND due_at <= now()
-         ORDER BY due_at LIMIT 1000)
-        UNION ALL
-        (SELECT ride_id FROM receipts
-         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
-         ORDER BY unfinished DESC, due_at DESC LIMIT 1000)
-    ), exhausted AS MATERIALIZED (
-        SELECT ride_id, EXISTS (SELECT FROM rides WHERE id = ride_id) AS has_ride FROM receipts
-        WHERE ride_id = ANY(ARRAY(SELECT ride_id FROM head))
-          AND (outcome IS NULL OR replay_at IS NOT NULL)
-          AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
-          AND (attempts - excused >= %(most)s
-               OR NOT EXISTS (SELECT FROM rides WHERE id = ride_id))
-        ORDER BY ride_id FOR UPDATE SKIP LOCKED
-    ), gone AS (
-        DELETE FROM receipts USING exhausted
-        WHERE receipts.ride_id = exhausted.ride_id AND NOT has_ride
-    ), buried AS (
-        UPDATE receipts SET outcome = 'dead', decided_at = now(), dead_at = now(),
-            replay_at = NULL, lease = NULL,
-            reason = CASE WHEN unfinished = 0 THEN reason
-                     ELSE attempts - excused || ' attempts, the last '
-                          || unfinished || ' without a known end' END
-        FROM exhausted WHERE receipts.ride_id = exhausted.ride_id AND has_ride
-        RETURNING receipts.ride_id, reason
-    ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, dead)
-        SELECT %(worker)s, count(*) FROM buried HAVING count(*) > 0
-        ON CONFLICT (name) DO UPDATE SET dead = worker.dead + excluded.dead
-    )
-    SELECT ride_id, reason FROM buried ORDER BY ride_id
+    SELECT ride_id, decided FROM saved
 """  # noqa: S608
 
 # Proves that the inbox is complete, a page of rides at a time, and puts into it what the log has
@@ -222,8 +188,7 @@ SWEEP = """
         UPDATE receipts_state SET inbox_to = looked.upto
         FROM state CROSS JOIN looked CROSS JOIN free
         WHERE receipts_state.set_backs = state.set_backs
-          AND receipts_state.inbox_to = state.inbox_to
-          AND looked.upto > state.inbox_to
+          AND looked.upto > receipts_state.inbox_to
     )
     SELECT last_sent_id, is_full, ARRAY(SELECT ride_id FROM swept ORDER BY ride_id),
            EXISTS (SELECT FROM free) AND greatest(looked.upto, state.inbox_to) > complete_to
@@ -248,8 +213,7 @@ COMPLETE = """
     )
     UPDATE receipts_state SET complete_to = looked.upto FROM state CROSS JOIN looked
     WHERE receipts_state.set_backs = state.set_backs
-      AND receipts_state.complete_to = state.complete_to
-      AND looked.upto > state.complete_to
+      AND looked.upto > receipts_state.complete_to
     RETURNING is_full
 """
 

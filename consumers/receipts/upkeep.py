@@ -9,8 +9,8 @@ import logging
 import time
 from dataclasses import dataclass, field
 
-from consumers.receipts.queue import Outcomes, Queue
-from consumers.receipts.statements import BURY, COMPLETE, MAKE_DUE, SWEEP
+from consumers.receipts.queue import Queue
+from consumers.receipts.statements import COMPLETE, MAKE_DUE, SWEEP
 from rocket_rides.errors import Unavailable
 from rocket_rides.words import count
 
@@ -29,14 +29,13 @@ class Upkeep:
     due: float = 0.0  # on the monotonic clock
     _seen: list[tuple[float, int]] = field(default_factory=list)  # when, how far the streamer was
 
-    async def run(self, queue: Queue, outcomes: Outcomes) -> None:
+    async def run(self, queue: Queue) -> None:
         """Do what is due. Raises psycopg.Error; Unavailable where a state is gone."""
         now = time.monotonic()
         if now < self.due:
             return
         self.due = now + min(self.sweep_after / LOOKS, LONGEST_PAUSE)
         await queue.do(MAKE_DUE)
-        outcomes.dead |= dict(await queue.do(BURY))
         found = await queue.do(SWEEP, upto=self._settled(now), page=PAGE)
         if not found:
             raise Unavailable(NO_STATE)

@@ -6,9 +6,10 @@ own: it goes on between two sessions.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from threading import Thread
 
 import psycopg
@@ -79,18 +80,16 @@ class Worker:
     def _read(self, progress: Progress) -> None:
         """One session of the loop that reads the log into the inbox."""
         config = self._config
+        has_news = partial(self._loop.call_soon_threadsafe, self._delivery.has_news)
         with (
             self._session(sessions.inbox(self._name)) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
             group = Group(log, groups.name_of(connection), self._name)
-            inbox = Inbox(connection, group, config.claim_after, self._report, self._has_news)
+            inbox = Inbox(connection, group, config.claim_after, self._report, has_news)
             while not self._stop:
                 inbox.run_once(wait=IDLE_ROUND)
                 progress.made()
-
-    def _has_news(self, settled: bool) -> None:
-        self._loop.call_soon_threadsafe(self._delivery.has_news, settled)
 
     def _deliver(self, progress: Progress) -> None:
         """One session of the loop that works off the queue."""
@@ -100,12 +99,11 @@ class Worker:
 
     async def _work_off(self, progress: Progress) -> None:
         session = sessions.receipts(self._name)
-        async with await self._connect(sessions.starting(session)) as connection:
-            queue = self._queue(connection)
+        async with self._queue(sessions.starting(session)) as queue:
             self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self._name} delivers receipts")
             await self._delivery.run_once(queue)
-            await connection.execute(sessions.RENAME, [session], prepare=False)
+            await queue.connection.execute(sessions.RENAME, [session], prepare=False)
             while not self._stop:
                 progress.made()
                 await self._delivery.run_once(queue, wait=IDLE_ROUND)
@@ -116,9 +114,9 @@ class Worker:
             if not self._delivery.is_done:
                 async with (
                     asyncio.timeout(GRACE + LONGEST_SAVE),
-                    await self._connect(sessions.receipts(self._name)) as connection,
+                    self._queue(sessions.receipts(self._name)) as queue,
                 ):
-                    await self._delivery.finish(self._queue(connection), GRACE)
+                    await self._delivery.finish(queue, GRACE)
         except (Unavailable, psycopg.Error, TimeoutError) as error:
             logger.warning("what came of the last attempts is lost: %s", in_one_line(error))
         self._delivery.outcomes.tell(last=True)
@@ -131,11 +129,11 @@ class Worker:
             database.require_writable(connection)
             yield connection
 
-    async def _connect(self, name: str) -> psycopg.AsyncConnection:
-        return await database.connect_async(self._config.postgres_url, name, **SESSION)
-
-    def _queue(self, connection: psycopg.AsyncConnection) -> Queue:
-        return Queue(connection, self._name, self._config.receipt_attempts, self._config.lease)
+    @asynccontextmanager
+    async def _queue(self, session: str) -> AsyncIterator[Queue]:
+        config = self._config
+        async with await database.connect_async(config.postgres_url, session, **SESSION) as own:
+            yield Queue(own, self._name, config.receipt_attempts, config.lease)
 
     def _await(self, work: Coroutine[object, object, object]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -63,7 +63,7 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "number-as-lease": ("15, dead letters", Queue, QUEUE | {"repeats": 0}),
     "written-afterwards": ("15, attempts", Queue, QUEUE),
     "no-deadline": ("15, one at a time", Queue, QUEUE),
-    "no-burial": ("liveness", Queue, QUEUE),
+    "never-given-up": ("liveness", Queue, QUEUE),
 }
 
 

@@ -114,10 +114,11 @@ class Queue(System):
                 s = s.having(mine, mine.but(answer="retry"))
         return s
 
-    def buries(self, s: Row) -> Row:
-        """a worker finds that no attempt is left: the receipt is a dead letter"""
-        require(s.is_open and s.is_exhausted and self.broken != "no-burial")
-        return s.decided("dead")
+    def gives_up(self, s: Row, new: int) -> Row:
+        """a worker takes the row as {new} and finds that no attempt is left: it sends nothing"""
+        require(s.is_open and s.is_exhausted and self.broken != "never-given-up")
+        mine = Attempt(new, new, answer="refused", counts=False)
+        return s.but(lease=new, is_due=False, takes=new, in_flight=(*s.in_flight, mine))
 
     def crashes(self, s: Row, attempt: int) -> Row:
         """the worker of attempt {attempt} crashes"""

@@ -251,17 +251,16 @@ CREATE TABLE receipts (
     due_at timestamptz NOT NULL DEFAULT now(),
     reason text, -- why the last attempt failed
     decided_at timestamptz,
-    dead_at timestamptz,
     replay_at timestamptz,
     dropped_at timestamptz,
     -- The ride's trace, as its log entry has it; null for a ride that was swept.
     traceparent text,
     tracestate text,
     CONSTRAINT receipts_decided_at CHECK ((outcome IS NULL) = (decided_at IS NULL)),
+    -- Only what is dead is replayed or dropped, and not both.
     CONSTRAINT receipts_dead CHECK (
-        (outcome = 'dead') IS TRUE = (dead_at IS NOT NULL)
-        AND (dead_at IS NOT NULL OR num_nonnulls(replay_at, dropped_at) = 0)
-        AND num_nonnulls(replay_at, dropped_at) < 2
+        num_nonnulls(replay_at, dropped_at) = 0
+        OR (outcome = 'dead') IS TRUE AND num_nonnulls(replay_at, dropped_at) < 2
     )
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
 
@@ -271,11 +270,11 @@ CREATE INDEX receipts_due ON receipts (due_at)
     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2;
 CREATE INDEX receipts_quarantined ON receipts (unfinished, due_at)
     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2;
-CREATE INDEX receipts_dead ON receipts (ride_id) WHERE dead_at IS NOT NULL;
+CREATE INDEX receipts_dead ON receipts (ride_id) WHERE outcome = 'dead';
 CREATE INDEX receipts_replay ON receipts (replay_at) WHERE replay_at IS NOT NULL;
 -- Those that wait for somebody's decision, to be counted without those that were dropped.
 CREATE INDEX receipts_waiting ON receipts (ride_id)
-    WHERE dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL;
+    WHERE outcome = 'dead' AND dropped_at IS NULL AND replay_at IS NULL;
 
 -- One row. Up to `inbox_to` every settled ride has a row in receipts, up to `complete_to` an outcome.
 --

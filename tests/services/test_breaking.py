@@ -22,10 +22,9 @@ from rocket_rides.errors import Unavailable
 from tests.support.world import World, catch_up, drain, take
 
 OUTCOME = """
-    INSERT INTO receipts (ride_id, outcome, attempts, reason, due_at, decided_at, dead_at)
+    INSERT INTO receipts (ride_id, outcome, attempts, reason, due_at, decided_at)
     VALUES (%(ride)s, %(outcome)s, 1, 'status 503: in a bad mood', now(),
-            CASE WHEN %(outcome)s::text IS NOT NULL THEN now() END,
-            CASE WHEN %(outcome)s = 'dead' THEN now() END)
+            CASE WHEN %(outcome)s::text IS NOT NULL THEN now() END)
 """
 
 

@@ -27,8 +27,8 @@ CROWD = [
     "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, {0})",
     "INSERT INTO staged_log_records SELECT id, 'create', 'ride', '{{}}' FROM rides",
     """
-    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at, replay_at)
-    SELECT id, 'dead', 1, now(), now(), now(), CASE id % 2 WHEN 0 THEN now() END FROM rides
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, replay_at)
+    SELECT id, 'dead', 1, now(), now(), CASE id % 2 WHEN 0 THEN now() END FROM rides
     WHERE id % 3 = 0
     """,
     """
@@ -56,8 +56,8 @@ DELIVERED = """
 """
 SWEPT = "UPDATE receipts_state SET (inbox_to, complete_to) = (SELECT max(id), max(id) FROM rides)"
 DEAD = """
-    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at)
-    SELECT id, 'dead', 1, now(), now(), now() FROM rides
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
+    SELECT id, 'dead', 1, now(), now() FROM rides
 """
 
 

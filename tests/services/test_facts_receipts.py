@@ -9,10 +9,9 @@ from tests.support.world import World
 # By ride; 13 is not in the inbox yet. The third has had two attempts that don't count.
 RECEIPTS = """
     INSERT INTO receipts (ride_id, outcome, attempts, excused, unfinished, lease, reason, due_at,
-                          decided_at, dead_at, replay_at, dropped_at)
+                          decided_at, replay_at, dropped_at)
     SELECT id, outcome, attempts, excused, unfinished, lease, 'status 410',
-           now() + make_interval(secs => due), decided_at, CASE outcome WHEN 'dead' THEN now() END,
-           replay_at, dropped_at
+           now() + make_interval(secs => due), decided_at, replay_at, dropped_at
     FROM (VALUES
         (1, 'delivered', 1, 0, 0, NULL, 0, now(), NULL, NULL),
         (2, 'delivered', 1, 0, 0, NULL, 0, now(), NULL, NULL),

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from consumers.receipts.queue import ALL
-from consumers.receipts.statements import BURY, COMPLETE, INBOX, MAKE_DUE, SAVE, SWEEP, TAKE
+from consumers.receipts.statements import COMPLETE, INBOX, MAKE_DUE, SAVE, SWEEP, TAKE
 from consumers.receipts.upkeep import PAGE
 from rocket_rides import session_settings
 from rocket_rides.receipts import WEBHOOK_ID
@@ -179,7 +179,6 @@ def grown(world: World) -> dict[str, Done]:
         "INBOX": Done(INBOX, lost_ones, 1),
         "TAKE": Done(TAKE, take(ALL), ROOM),
         "SAVE": Done(SAVE, WORKER | ended, ROOM),
-        "BURY": Done(BURY, WORKER | {"most": 1}, 2 * ROOM),
         "SWEEP": Done(SWEEP, WORKER | {"upto": last + 2 * ROOM, "page": PAGE}, 1),
         "COMPLETE": Done(COMPLETE, {"page": PAGE}, 0),
         "MAKE_DUE": Done(MAKE_DUE, {}, 0),

@@ -19,9 +19,8 @@ from tests.support.world import World, take
 
 RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
 OUTCOMES = """
-    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at)
-    SELECT id, CASE id %% 3 WHEN 0 THEN 'dead' ELSE 'delivered' END, 1, now(), now(),
-           CASE id %% 3 WHEN 0 THEN now() END
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
+    SELECT id, CASE id %% 3 WHEN 0 THEN 'dead' ELSE 'delivered' END, 1, now(), now()
     FROM rides WHERE id <= %s
 """
 COMPLETE = """
@@ -30,7 +29,7 @@ COMPLETE = """
 """
 DELETE = "DELETE FROM receipts WHERE ride_id = ANY(%s)"
 FORGET = """
-    UPDATE receipts SET outcome = NULL, decided_at = NULL, dead_at = NULL WHERE ride_id = ANY(%s)
+    UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id = ANY(%s)
 """
 STRANGER = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)

@@ -58,7 +58,7 @@ RESET = """
 """
 RECEIPT = (
     "INSERT INTO receipts"
-    " (ride_id, outcome, attempts, decided_at, dead_at, replay_at, dropped_at, due_at)"
+    " (ride_id, outcome, attempts, decided_at, replay_at, dropped_at, due_at)"
     " VALUES (1, %s, now())"
 )
 MINUTE = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s)"
@@ -70,11 +70,10 @@ REFUSED = {
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
     "a term without a name": "INSERT INTO terms VALUES (1, '')",
     "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",
-    "an outcome at no time": RECEIPT % "'delivered', 1, NULL, NULL, NULL, NULL",
-    "a dead letter of no time": RECEIPT % "'dead', 1, now(), NULL, NULL, NULL",
-    "a delivered dead letter": RECEIPT % "'delivered', 1, now(), now(), NULL, NULL",
-    "a replay of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, now(), NULL",
-    "a replay of what was dropped": RECEIPT % "'dead', 1, now(), now(), now(), now()",
+    "an outcome at no time": RECEIPT % "'delivered', 1, NULL, NULL, NULL",
+    "a replay of what is open": RECEIPT % "NULL, 1, NULL, now(), NULL",
+    "a replay of what was delivered": RECEIPT % "'delivered', 1, now(), now(), NULL",
+    "a replay of what was dropped": RECEIPT % "'dead', 1, now(), now(), now()",
     "receipts complete beyond the inbox": "UPDATE receipts_state SET complete_to = inbox_to + 1",
     "more attempts excused than made": "INSERT INTO receipts (ride_id, excused) VALUES (1, 1)",
     "a key of no ride": "INSERT INTO idempotency_keys (key, distance) VALUES ('k', 1)",

@@ -8,6 +8,7 @@ from typing import Any, LiteralString, TypeVar
 from psycopg import sql
 from psycopg.rows import TupleRow
 
+from consumers.receipts.delivery import give_up
 from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
 from consumers.receipts.statements import INBOX
 from consumers.receipts.verdict import Kind, Verdict
@@ -73,6 +74,17 @@ class Desk:
         self.run(self.queue.save(ended, outcomes))
         return outcomes
 
+    def gives_up(self) -> dict[int, str]:
+        """Take what is due; the rides whose receipts are dead now, for no attempt was left."""
+        dead: dict[int, str] = {}
+        while ended := [
+            (attempt, give_up(attempt))
+            for attempt in self.take(quarantined=True)
+            if attempt.is_exhausted
+        ]:
+            dead |= self.save(*ended).dead
+        return dead
+
     def close(self) -> None:
         with self._runner:
             self.run(self.connection.close())
@@ -93,7 +105,7 @@ def rows(world: World) -> list[int]:
 
 
 def counted(world: World) -> tuple[int, int, int]:
-    """What the workers have delivered, buried or been refused, and swept."""
+    """What the workers have delivered, given up, and swept."""
     return database.one_row(
         world.connection.execute(
             "SELECT coalesce(sum(delivered), 0)::int, coalesce(sum(dead), 0)::int,"

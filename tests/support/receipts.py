@@ -189,7 +189,8 @@ class Colleague:
 
     def die(self) -> None:
         """End as by SIGKILL: nothing is written down, all connections are closed."""
-        self.delivery.cancel()
+        for task in self.delivery.in_flight.values():
+            task.cancel()
         self.end_session()
 
     def end_session(self) -> None:

@@ -13,11 +13,11 @@ from tests.support.world import eventually
 DELIVERED = "SELECT ride_id FROM receipts WHERE outcome = 'delivered' ORDER BY ride_id DESC LIMIT 3"
 # As if the receiver had refused them, and what they become again.
 DIE = """
-    UPDATE receipts SET outcome = 'dead', dead_at = now(), reason = 'the receiver answered 422'
+    UPDATE receipts SET outcome = 'dead', decided_at = now(), reason = 'the receiver answered 422'
     WHERE ride_id = ANY(%s)
 """
 REVIVE = """
-    UPDATE receipts SET outcome = 'delivered', dead_at = NULL, reason = NULL, replay_at = NULL
+    UPDATE receipts SET outcome = 'delivered', reason = NULL, replay_at = NULL
     WHERE ride_id = ANY(%s)
 """
 WIDTHS = (1280, 400)

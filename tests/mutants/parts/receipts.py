@@ -89,6 +89,12 @@ MUTANTS = [
         "deadline = time.monotonic() + self.lease",
         "deadline = time.monotonic() + 2 * self.lease",
     ),
+    taking(
+        "to give up is an attempt",
+        "attempts = attempts + (NOT is_exhausted)::int",
+        "attempts = attempts + 1",
+        tests=GIVING_UP,
+    ),
     # SWEEP and COMPLETE.
     sweeping(
         "what the streamer has just sent is taken for lost",
@@ -116,7 +122,18 @@ MUTANTS = [
         "return self.breaker.limit - len(self.in_flight)",
         "return self.breaker.limit",
     ),
+    delivery(
+        "a receipt that has had all its attempts is sent once more",
+        "if attempt.is_exhausted:",
+        "if False:",
+        tests=MEMBERS,
+    ),
     # The courier, its verdicts, and the breaker.
+    courier(
+        "who has hung sends after its deadline",
+        "if time.monotonic() > sending.deadline:",
+        "if False:",
+    ),
     courier(
         "a certificate for another host will do",
         "        return ssl.create_default_context(cafile=trusted)\n",

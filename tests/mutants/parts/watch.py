@@ -42,7 +42,7 @@ MUTANTS = [
     facts(
         "a receipt that waits for nobody waits for a person",
         "SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT",
-        "SELECT FROM receipts WHERE dead_at IS NOT NULL LIMIT",
+        "SELECT FROM receipts WHERE outcome = 'dead' LIMIT",
         tests="services/test_facts_receipts.py",
     ),
     guards(

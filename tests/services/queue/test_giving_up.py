@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from consumers.receipts.dead import change
 from consumers.receipts.queue import Outcomes
-from consumers.receipts.statements import BURY, LONGEST_WAIT, MAKE_DUE
+from consumers.receipts.statements import LONGEST_WAIT, MAKE_DUE
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER
 from tests.support.desk import (
     AWAY,
@@ -16,6 +16,7 @@ from tests.support.desk import (
     STOPPED,
     WAITING,
     Desk,
+    Desks,
     counted,
     row,
     rows,
@@ -23,52 +24,44 @@ from tests.support.desk import (
 from tests.support.world import World, eventually, transaction
 
 
-def bury(desk: Desk) -> dict[int, str]:
-    return dict(desk.do(BURY))
-
-
 def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
     desk: Desk, world: World
 ) -> None:
-    """Or when it was put off for longer than any wait of ours: a clock was ahead."""
+    """Or when it was put off for longer than any wait of ours: a clock was ahead.
+
+    To find that out is no attempt.
+    """
     world.connection.execute(
         "UPDATE receipts SET attempts = 3, unfinished = ride_id, due_at = now() + interval '1 m'"
     )
-    assert bury(desk) == {}
+    assert desk.gives_up() == {}
     world.connection.execute(LATER + " WHERE ride_id = 1")
     put_off = "UPDATE receipts SET due_at = now() + interval '1 h' WHERE ride_id = 3"
     world.connection.execute(put_off)
     told = "3 attempts, the last {} without a known end"
-    assert bury(desk) == {1: told.format(1), 3: told.format(3)}
+    assert desk.gives_up() == {1: told.format(1), 3: told.format(3)}
     assert row(world, "outcome", "reason", "lease", ride=3) == ("dead", told.format(3), None)
-    assert bury(desk) == {}
+    assert row(world, "attempts", "excused", "unfinished") == (3, 0, 0)
+    assert desk.gives_up() == {}
     assert counted(world) == (0, 2, 0)
 
 
-def test_a_row_without_a_ride_is_gone_when_it_has_had_all_its_attempts(
-    desk: Desk, world: World
+def test_who_dies_while_giving_up_leaves_it_to_others(
+    desk: Desk, desks: Desks, world: World
 ) -> None:
+    """And no attempt more."""
+    world.connection.execute("UPDATE receipts SET attempts = 3, unfinished = 3")
+    [taken] = desk.take(quarantined=True)
+    other = desks("two")
+    assert sorted(other.gives_up()) == [2, 3]
+    world.connection.execute(LATER)
+    assert other.gives_up() == {1: "3 attempts, the last 3 without a known end"}
+    assert desk.save((taken, REFUSED)) == Outcomes()
+
+
+def test_a_row_without_a_ride_is_gone(desk: Desk, world: World) -> None:
     world.connection.execute("DELETE FROM rides WHERE id = 2")
-    world.connection.execute("UPDATE receipts SET attempts = 3, unfinished = 3 WHERE ride_id = 2")
-    assert bury(desk) == {}
-    assert rows(world) == [1, 3]
-    assert counted(world) == (0, 0, 0)
-
-
-def test_what_has_an_outcome_is_not_given_up(desk: Desk, world: World) -> None:
-    [one, two, _] = desk.take()
-    desk.save((one, DELIVERED), (two, REFUSED))
-    world.connection.execute("UPDATE receipts SET attempts = 9, due_at = '-infinity'")
-    assert [*bury(desk)] == [3]
-    assert row(world, "outcome") == ("delivered",)
-    assert row(world, "reason", ride=2) == ("410",)
-
-
-def test_to_give_up_waits_for_nobody(desk: Desk, world: World) -> None:
-    world.connection.execute("UPDATE receipts SET attempts = 3")
-    with transaction(world) as other:
-        other.execute("SELECT FROM receipts WHERE ride_id = 2 FOR UPDATE")
-        assert [*bury(desk)] == [1, 3]
+    assert sorted(desk.takes()) == rows(world) == [1, 3]
 
 
 def test_what_a_wrong_clock_put_off_is_made_due_and_nothing_else(desk: Desk, world: World) -> None:
@@ -92,7 +85,7 @@ def test_what_came_before_a_replay_may_only_say_that_it_was_delivered(
     assert row(world, "outcome", "attempts", "excused") == ("dead", 1, 1)
     assert world.value("SELECT count(*) FROM receipts WHERE replay_at IS NOT NULL") == 1
     assert desk.save((late, DELIVERED)).delivered == [1]
-    assert row(world, "outcome", "replay_at", "dead_at") == ("delivered", None, None)
+    assert row(world, "outcome", "replay_at") == ("delivered", None)
 
 
 def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decided(
@@ -115,13 +108,13 @@ def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decid
 
 def test_a_replay_takes_up_what_is_quarantined_as_if_it_were_new(desk: Desk, world: World) -> None:
     world.connection.execute("UPDATE receipts SET attempts = 3, unfinished = 3")
-    bury(desk)
+    desk.gives_up()
     change(world.connection, "replay", [1])
     assert desk.takes() == [1]
     # And is given up as any other.
     world.connection.execute("UPDATE receipts SET attempts = 6, unfinished = 3 WHERE ride_id = 1")
     world.connection.execute(LATER)
-    assert [*bury(desk)] == [1]
+    assert [*desk.gives_up()] == [1]
     assert row(world, "outcome", "replay_at") == ("dead", None)
 
 

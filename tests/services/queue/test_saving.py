@@ -32,7 +32,7 @@ def test_a_delivery_wins_over_a_refusal_and_never_the_reverse(desk: Desk, world:
     assert desk.save((attempt, DELIVERED)).delivered == [1]
     for verdict in (REFUSED, FAILED, AWAY, DELIVERED):
         assert desk.save((attempt, verdict)) == Outcomes()
-    assert row(world, "outcome", "reason", "dead_at") == ("delivered", None, None)
+    assert row(world, "outcome", "reason") == ("delivered", None)
 
 
 def test_an_attempt_that_failed_has_no_outcome_until_it_was_the_last(

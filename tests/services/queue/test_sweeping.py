@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import pytest
 
-from consumers.receipts.queue import Outcomes
 from consumers.receipts.statements import COMPLETE, SWEEP
 from consumers.receipts.upkeep import PAGE, Upkeep
 from rocket_rides.errors import Unavailable
@@ -89,7 +88,7 @@ def test_a_sweep_goes_on_page_by_page_and_never_back(unread: Desk, world: World)
 def test_without_the_streamers_state_nobody_sweeps(unread: Desk, world: World) -> None:
     world.connection.execute("DELETE FROM streamer_state")
     with pytest.raises(Unavailable):
-        unread.run(Upkeep(0).run(unread.queue, Outcomes()))
+        unread.run(Upkeep(0).run(unread.queue))
 
 
 def test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time(
