@@ -26,11 +26,10 @@ class Breaker:
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._until = 0.0
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._failures = 0
+        self._failures, self._until = 0, 0.0
         self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
         self._complaint = Complaint()
 
@@ -53,14 +52,13 @@ class Breaker:
 
     def note(self, verdict: Verdict) -> None:
         """An attempt has ended."""
-        was_open = self.is_open
         if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):  # whatever it says, it is there
-            if was_open:
+            if self.is_open:
                 logger.info("the receiver takes receipts again")
             self._begin_anew()
             return
         self._failures += 1
         # Of those that were under way together, the first failure speaks for all.
-        if self.is_open and (not was_open or not self.pause):
+        if self.is_open and not self.pause:
             self._until = self._clock() + max(next(self._pauses), verdict.retry_after)
             self._complaint(f"the receiver takes no receipts: {verdict.reason}")

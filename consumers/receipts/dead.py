@@ -39,15 +39,13 @@ WHICH = f"""
 # The attempts so far are kept, and no longer count towards the most that there may be. `outcome`
 # stays: it is dead until it is decided anew.
 REPLAY = f"""
-    WITH letters AS MATERIALIZED ({WHICH} FOR NO KEY UPDATE)
     UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts, unfinished = 0,
         lease = NULL
-    FROM letters WHERE receipts.ride_id = letters.ride_id RETURNING receipts.ride_id
+    WHERE ride_id = ANY(ARRAY({WHICH} FOR NO KEY UPDATE)) RETURNING ride_id
 """  # noqa: S608
 DROP = f"""
-    WITH letters AS MATERIALIZED ({WHICH} FOR NO KEY UPDATE)
     UPDATE receipts SET dropped_at = now()
-    FROM letters WHERE receipts.ride_id = letters.ride_id RETURNING receipts.ride_id
+    WHERE ride_id = ANY(ARRAY({WHICH} FOR NO KEY UPDATE)) RETURNING ride_id
 """  # noqa: S608
 CHANGES = {"replay": (REPLAY, "to be sent again"), "drop": (DROP, "dropped")}
 

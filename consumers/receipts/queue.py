@@ -115,11 +115,12 @@ class Queue:
             seconds=self.lease,
         )
         attempts = []
-        for ride, distance, at, id_, parent, state, *facts, due_at in rows:
+        for ride, distance, at, id_, parent, state, number, unfinished, is_exhausted, due in rows:
             receipt = Receipt(ride, distance, at, id_, parse(parent, state))
-            attempts.append(Attempt(receipt, lease, deadline, *facts))
-            if not attempts[-1].is_quarantined:
-                self._begin_at = due_at
+            attempt = Attempt(receipt, lease, deadline, number, unfinished, is_exhausted)
+            attempts.append(attempt)
+            if not attempt.is_quarantined:
+                self._begin_at = due
         return attempts
 
     async def save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
