@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import redis
 
-from rocket_rides.log import START, Entry, Log, entries
+from rocket_rides.log import START, Entry, Forbidden, Log, entries
 
 # KEYS: the stream. ARGV: the group, this member, for how many milliseconds an entry must have been
 # pending, how many at most, and, optionally, under whose name.
@@ -56,9 +56,10 @@ class Group:
         """
         try:
             self.log.command("XGROUP", "CREATE", self.log.name, self.name, START, "MKSTREAM")
-        except redis.ResponseError as error:
-            if "BUSYGROUP" not in str(error):
-                raise
+        except Forbidden:
+            raise
+        except redis.ResponseError:
+            pass  # there is one; or Redis is full, and the first read says whether there is
 
     def read(self, count: int, wait: float = 0) -> list[Entry]:
         """Be given up to `count` entries that no member has had.

@@ -81,6 +81,22 @@ def test_each_entry_is_given_to_one_member_and_is_pending_until_it_is_acknowledg
     assert one.read(1, wait=0.01) == one.read(1) == []
 
 
+def test_a_full_redis_keeps_nobody_from_reading_in_the_group_that_there_is(
+    world: World, member: Members
+) -> None:
+    """Else nothing that a new session had yet to read could be trimmed."""
+    ids = append(world, 1, 2)
+    member("one").make()
+    control, two = world.log().redis, member("two")
+    control.config_set("maxmemory", 1)
+    try:
+        two.make()
+        assert read(two, 9) == ids
+        two.acknowledge(ids)
+    finally:
+        control.config_set("maxmemory", 0)
+
+
 def is_waiting(world: World) -> bool:
     return b"cmd=xreadgroup" in world.log().command("CLIENT", "LIST")
 
