@@ -71,6 +71,9 @@ assert not link.context.trace_state, link
 SPAN = """
 assert telemetry.request_sent("http://a", trace("0a=1")).trace.state == "0a=1"
 """
+NOTHING = """
+assert telemetry.batch_taken("log", "a", 0, []) is telemetry.NOTHING
+"""
 END = """
 sys.stdout.flush()
 os._exit(0)
@@ -95,3 +98,8 @@ def test_a_link_has_no_state_which_would_fill_the_memory_while_nothing_can_be_ex
 def test_a_state_that_only_the_sdk_finds_malformed_goes_on_and_is_no_loss() -> None:
     """Whoever read that spans are lost would look for a collector that is away."""
     assert said_by(SPAN) == b""
+
+
+def test_a_batch_of_nothing_has_no_span() -> None:
+    """Such as a reader's that held only records of types that it passes over."""
+    said_by(NOTHING)
