@@ -12,7 +12,7 @@ from werkzeug.exceptions import Conflict, NotFound
 
 from api import writing
 from api.pool import Pool
-from api.prepared import Prepared
+from api.prepared import Prepared, Repeated
 from api.writing import CONFLICTS, TryLater
 from rocket_rides.database import refusal
 from rocket_rides.tracing import NO_TRACE, Trace
@@ -35,9 +35,8 @@ FIND = """
     SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '') WHERE ride_id = $1
 """
 
-RATE_RIDE = Prepared("rate_ride", RATE)
+RATE_RIDE = Prepared("rate_ride", RATE, "ratings_ride_id_key")
 FIND_RATING = Prepared("find_rating", FIND)
-KEY_CONSTRAINT = "ratings_ride_id_key"
 
 
 class Rating(NamedTuple):
@@ -65,9 +64,8 @@ def _rate_once(
         if RATE_RIDE(connection, str(ride_id), str(stars), *(trace or NO_TRACE)):
             return Rating(ride_id, stars)
         raise NotFound(f"there is no ride {ride_id}")
-    except psycopg.errors.UniqueViolation as refused:
-        if refused.diag.constraint_name != KEY_CONSTRAINT:
-            raise
+    except Repeated:
+        pass
     except psycopg.errors.LockNotAvailable as refused:  # another request rates it, and may succeed
         raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
     try:
