@@ -19,7 +19,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 # The second one has all that an encoding could spoil, and no trace; the last one's state is none.
 RECORDS = [
     Staged(1, "ride.create", '{"id": 1}', TRACE, "a=1,b=2"),
-    Staged(3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}', "a\r\nb: c", "a=1"),
+    Staged(3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}', "a\r\nb", "a=1"),
     Staged(4, "ride.create", '{"id": 4}', TRACE, "a" * 10_000),
 ]
 
