@@ -9,7 +9,7 @@ import psycopg
 from api import writing
 from api.pool import Pool
 from api.prepared import Prepared, Repeated, Row
-from api.writing import CONFLICTS, TryLater
+from api.writing import TryLater
 from rocket_rides.database import refusal
 from rocket_rides.tracing import NO_TRACE, Trace
 
@@ -87,14 +87,7 @@ def _take_once(
         # key is under way, and may take the ride.
         waited_for_key = KEYS in (refused.diag.context or "")
         raise TryLater(refusal(refused), "ride", maybe_taken=waited_for_key) from None
-    try:
-        used = FIND_RIDE_OF_KEY(connection, key)
-    except CONFLICTS:
-        raise
-    except psycopg.Error as error:
-        if connection.closed:
-            raise
-        raise TryLater(refusal(error), "ride", maybe_taken=True) from None  # by an earlier request
+    used = writing.find(FIND_RIDE_OF_KEY, connection, key, "ride")
     if not used:
         return None
     ride = _ride(*used)

@@ -74,9 +74,9 @@ def rate_ride(ride_id: int) -> Response:
     stars, trace = parameters.stars(request.environ), parameters.trace(request.environ)
     if ride_id > LARGEST_ID:
         raise NotFound(f"there is no ride {ride_id}")
-    given = rating.rate(pool(), ride_id, stars, trace)
-    content = {"rating": {"ride_id": given.ride_id, "stars": given.stars}}
-    return ExactJson.answer(content, 200 if given.replayed else 201, {})
+    is_new = rating.rate(pool(), ride_id, stars, trace)
+    content = {"rating": {"ride_id": ride_id, "stars": stars}}
+    return ExactJson.answer(content, 201 if is_new else 200, {})
 
 
 @routes.get("/rides/<int:ride_id>/receipt")

@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     rating(
         "a ride may get other stars",
-        "        if int(found) != stars:\n",
-        "        if False:\n",
+        "    if int(found) != stars:\n",
+        "    if False:\n",
     ),
     rating(
         "a rating that is there is not found",
