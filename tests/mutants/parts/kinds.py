@@ -41,8 +41,8 @@ MUTANTS = [
     ),
     stars(
         "any number of stars counts",
-        "    if not 1 <= found.stars <= 5:\n",
-        "    if False:\n",
+        "Annotated[int, msgspec.Meta(ge=1, le=5)]",
+        "int",
     ),
     handler(
         "a handler never recounts",
