@@ -71,9 +71,9 @@ MUTANTS = [
         tests="analytics/test_ratings_proved.py",
     ),
     Mutant(
-        "the ratings of one consumer are added to none after it",
-        "accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]))",
-        "iter(found)",
+        "every consumer is compared with where the last one stands",
+        "*exact[row[1]]",
+        "*exact[max(exact)]",
         file="analytics/proofs/ratings.py",
         tests="analytics/test_ratings_proved.py",
     ),
