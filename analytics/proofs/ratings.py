@@ -47,7 +47,7 @@ def prove(
     return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
 
 
-def _add_up(url: str, table: str, upto: int) -> tuple[int, tuple[int, int]]:
+def _add_up(url: str, table: str, upto: int) -> tuple[int, list[int]]:
     """A position, the number of ratings up to there, and their stars. Runs on an executor."""
     import pyarrow.compute as pc
 
@@ -56,4 +56,4 @@ def _add_up(url: str, table: str, upto: int) -> tuple[int, tuple[int, int]]:
         for batch in batches:
             ratings += batch.num_rows
             stars += pc.sum(batch.column(0)).as_py() or 0
-    return upto, (ratings, stars)
+    return upto, [ratings, stars]

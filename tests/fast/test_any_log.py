@@ -32,7 +32,8 @@ PARENTS = st.just(PARENT) | st.builds(
     st.binary(max_size=1),
 )
 STATES = st.just(b"a=1") | st.binary(max_size=8)
-TRACES = st.just([]) | st.builds(
+NO_TRACE: list[bytes] = []
+TRACES = st.just(NO_TRACE) | st.builds(
     lambda parent, state: [b"traceparent", parent, b"tracestate", state], PARENTS, STATES
 )
 HEADERS = re.compile("00-[0-9a-f]{32}-[0-9a-f]{16}-0[0-3] [\t -~]*")
