@@ -57,7 +57,7 @@ class Outcomes:
     delivered: list[int] = field(default_factory=list)
     again: list[int] = field(default_factory=list)  # another attempt follows
     dead: dict[int, str] = field(default_factory=dict)  # and why
-    traces: list[Trace] = field(default_factory=list)  # of any of these
+    traces: dict[int, Trace] = field(default_factory=dict)  # of any of these, by ride
     due: float = 0.0  # the next line, on the monotonic clock
 
     def tell(self, *, last: bool = False) -> None:
@@ -66,7 +66,7 @@ class Outcomes:
             return
         told = {"delivered": len(self.delivered), "to be sent again later": len(self.again)}
         if line := ", ".join(f"{count} {what}" for what, count in told.items() if count):
-            logger.info("receipts: %s", line, extra=fields(self.traces))
+            logger.info("receipts: %s", line, extra=fields(self.traces.values()))
         for ride_id, why in list(self.dead.items())[:1]:
             count = len(self.dead)
             logger.warning(
@@ -74,9 +74,9 @@ class Outcomes:
                 count,
                 ride_id,
                 why,
-                extra={"ride_id": ride_id},
+                extra={"ride_id": ride_id, **fields([self.traces.get(ride_id)])},
             )
-        self.delivered, self.again, self.dead, self.traces = [], [], {}, []
+        self.delivered, self.again, self.dead, self.traces = [], [], {}, {}
         self.due = time.monotonic() + TELL_EVERY
 
 
@@ -139,7 +139,7 @@ class Queue:
                 "what came of ride %d's receipt can't be written: %s",
                 ride_id,
                 why,
-                extra={"ride_id": ride_id},
+                extra={"ride_id": ride_id, **fields([attempt.receipt.trace])},
             )
             return math.inf
 
@@ -162,7 +162,7 @@ class Queue:
         for ride_id, outcome, replay in rows:
             attempt, verdict = of[ride_id]
             if attempt.receipt.trace:
-                outcomes.traces.append(attempt.receipt.trace)
+                outcomes.traces[ride_id] = attempt.receipt.trace
             if outcome == "delivered":
                 outcomes.delivered.append(ride_id)
             elif outcome == "dead" and not replay:
