@@ -50,7 +50,7 @@ def rate(pool: Pool, ride_id: int, stars: int, trace: Trace | None = None) -> bo
 
 def _rate_once(
     connection: psycopg.Connection, ride_id: int, stars: int, trace: Trace | None
-) -> bool:
+) -> bool | None:
     try:
         if RATE_RIDE(connection, str(ride_id), str(stars), *(trace or NO_TRACE)):
             return True
@@ -59,7 +59,8 @@ def _rate_once(
         pass
     except psycopg.errors.LockNotAvailable as refused:  # another request rates it, and may succeed
         raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
-    [[found]] = writing.find(FIND_RATING, connection, str(ride_id), "rating")
-    if int(found) != stars:
-        raise Conflict(f"ride {ride_id} was already rated with {found.decode()} stars")
-    return False
+    for [found] in writing.find(FIND_RATING, connection, str(ride_id), "rating"):
+        if int(found) != stars:
+            raise Conflict(f"ride {ride_id} was already rated with {found.decode()} stars")
+        return False
+    return None  # somebody has deleted it meanwhile
