@@ -10,6 +10,7 @@ from api.problems import answer_errors
 from api.pruning import Pruner
 from api.slow_clients import SlowClients
 from api.spans import add_spans
+from api.traced_lines import name_traces
 from api.views import routes
 from rocket_rides import settings, telemetry
 from rocket_rides.parent_death import die_with_parent
@@ -26,6 +27,7 @@ def create_app() -> Flask:
     """One worker's application, with its own pool of connections."""
     config = settings.load()
     begin(config)
+    name_traces()
     tell_why_unreachable()
     die_with_parent()
     app = LeanFlask(__name__, static_folder=None)

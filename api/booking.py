@@ -8,8 +8,8 @@ import psycopg
 
 from api import writing
 from api.pool import Pool
-from api.prepared import Prepared, Row
-from api.writing import CONFLICTS, TryLater
+from api.prepared import Prepared, Repeated, Row
+from api.writing import TryLater
 from rocket_rides.database import refusal
 from rocket_rides.tracing import NO_TRACE, Trace
 
@@ -44,10 +44,9 @@ FIND_KEY = """
 """
 
 TAKE_RIDE = Prepared("take_ride", TAKE)
-TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY)
+TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY, "idempotency_keys_pkey")
 FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
 KEYS = "idempotency_keys"
-KEY_CONSTRAINT = "idempotency_keys_pkey"
 
 
 class Ride(NamedTuple):
@@ -81,22 +80,14 @@ def _take_once(
         return _ride(*TAKE_RIDE(connection, *values))
     try:
         return _ride(*TAKE_RIDE_UNDER_KEY(connection, *values, key))
-    except psycopg.errors.UniqueViolation as refused:
-        if refused.diag.constraint_name != KEY_CONSTRAINT:
-            raise
+    except Repeated:
+        pass
     except psycopg.errors.LockNotAvailable as refused:
         # The session's lock_timeout ran out. If it was for the key, an earlier request with this
         # key is under way, and may take the ride.
         waited_for_key = KEYS in (refused.diag.context or "")
         raise TryLater(refusal(refused), "ride", maybe_taken=waited_for_key) from None
-    try:
-        used = FIND_RIDE_OF_KEY(connection, key)
-    except CONFLICTS:
-        raise
-    except psycopg.Error as error:
-        if connection.closed:
-            raise
-        raise TryLater(refusal(error), "ride", maybe_taken=True) from None  # by an earlier request
+    used = writing.find(FIND_RIDE_OF_KEY, connection, key, "ride")
     if not used:
         return None
     ride = _ride(*used)

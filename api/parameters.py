@@ -30,8 +30,6 @@ CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 # No comma: it joins the values of a header that was sent twice.
 _KEY = re.compile(rf"[\x21-\x2b\x2d-\x7e]{{1,{KEY_LENGTH}}}")
-
-
 _STARS = re.compile(r"[1-5](\.0*)?")  # 4.0 is an integer in JSON
 
 

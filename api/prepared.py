@@ -31,21 +31,31 @@ def heed_notices(connection: psycopg.Connection) -> None:
     connection.add_notice_handler(heed)
 
 
+class Repeated(Exception):
+    """An earlier request has written what this one would write."""
+
+
 class Prepared:
     """A statement with parameters $1, $2 and so on, prepared on each connection at its first use.
 
-    Its values, and the columns of its rows, are text; a value may be null, a column is not.
+    Its values, and the columns of its rows, are text; a value may be null, a column is not. By the
+    constraint `key`, if any, Postgres notices that a request is repeated.
     """
 
-    def __init__(self, name: str, statement: str) -> None:
+    def __init__(self, name: str, statement: str, key: str = "") -> None:
         self._called, self._name = name, name.encode()
-        self._statement = statement.encode()
+        self._statement, self._key = statement.encode(), key
         self._prepared_on: WeakSet[psycopg.Connection] = WeakSet()
 
     def __call__(self, connection: psycopg.Connection, *values: str | None) -> list[Row]:
-        """Run it, in a transaction of its own. Raises psycopg.Error."""
-        with telemetry.statement(self._called, connection):
-            return self._run(connection, values)
+        """Run it, in a transaction of its own. Raises Repeated, or psycopg.Error."""
+        with telemetry.statement(self._called, connection):  # a repetition is no failure
+            try:
+                return self._run(connection, values)
+            except errors.UniqueViolation as refused:
+                if refused.diag.constraint_name != self._key:
+                    raise
+        raise Repeated
 
     def _run(self, connection: psycopg.Connection, values: Iterable[str | None]) -> list[Row]:
         libpq = connection.pgconn

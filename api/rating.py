@@ -5,15 +5,14 @@ Idempotency-Key.
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import psycopg
 from werkzeug.exceptions import Conflict, NotFound
 
 from api import writing
 from api.pool import Pool
-from api.prepared import Prepared
-from api.writing import CONFLICTS, TryLater
+from api.prepared import Prepared, Repeated
+from api.writing import TryLater
 from rocket_rides.database import refusal
 from rocket_rides.tracing import NO_TRACE, Trace
 
@@ -35,21 +34,12 @@ FIND = """
     SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '') WHERE ride_id = $1
 """
 
-RATE_RIDE = Prepared("rate_ride", RATE)
+RATE_RIDE = Prepared("rate_ride", RATE, "ratings_ride_id_key")
 FIND_RATING = Prepared("find_rating", FIND)
-KEY_CONSTRAINT = "ratings_ride_id_key"
 
 
-class Rating(NamedTuple):
-    """What a ride got, from 1 to 5. `replayed`: an earlier request said so."""
-
-    ride_id: int
-    stars: int
-    replayed: bool = False
-
-
-def rate(pool: Pool, ride_id: int, stars: int, trace: Trace | None = None) -> Rating:
-    """Give a ride these stars, or find that it has them.
+def rate(pool: Pool, ride_id: int, stars: int, trace: Trace | None = None) -> bool:
+    """Give a ride these stars; False if it has them already.
 
     Its record carries the `trace`. Raises NotFound without such a ride, Conflict when it has
     others, or TryLater.
@@ -60,26 +50,17 @@ def rate(pool: Pool, ride_id: int, stars: int, trace: Trace | None = None) -> Ra
 
 def _rate_once(
     connection: psycopg.Connection, ride_id: int, stars: int, trace: Trace | None
-) -> Rating | None:
+) -> bool | None:
     try:
         if RATE_RIDE(connection, str(ride_id), str(stars), *(trace or NO_TRACE)):
-            return Rating(ride_id, stars)
+            return True
         raise NotFound(f"there is no ride {ride_id}")
-    except psycopg.errors.UniqueViolation as refused:
-        if refused.diag.constraint_name != KEY_CONSTRAINT:
-            raise
+    except Repeated:
+        pass
     except psycopg.errors.LockNotAvailable as refused:  # another request rates it, and may succeed
         raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
-    try:
-        rated = FIND_RATING(connection, str(ride_id))
-    except CONFLICTS:
-        raise
-    except psycopg.Error as error:
-        if connection.closed:
-            raise
-        raise TryLater(refusal(error), "rating", maybe_taken=True) from None  # it is rated
-    for [found] in rated:
+    for [found] in writing.find(FIND_RATING, connection, str(ride_id), "rating"):
         if int(found) != stars:
             raise Conflict(f"ride {ride_id} was already rated with {found.decode()} stars")
-        return Rating(ride_id, stars, replayed=True)
-    return None
+        return False
+    return None  # somebody has deleted it meanwhile

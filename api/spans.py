@@ -1,4 +1,7 @@
-"""The span of each request, where telemetry is exported. A record is staged as its child."""
+"""The span of each request, where telemetry is exported. A record is staged as its child.
+
+Those who only ask whether the API is well, every few seconds, get none.
+"""
 
 from flask import Flask, Response, request
 
@@ -6,10 +9,11 @@ from rocket_rides import telemetry
 from rocket_rides.telemetry import NOTHING, Span
 
 SPAN = "rocket_rides.span"  # in WSGI's environ
+PROBES = {"routes.healthz", "routes.readyz"}
 
 
 def add_spans(app: Flask) -> None:
-    """Give each request of `app` a span."""
+    """Give each request of `app` a span, unless it is a probe."""
     app.before_request(_begin)
     app.after_request(_note)
     app.teardown_request(_end)
@@ -17,6 +21,8 @@ def add_spans(app: Flask) -> None:
 
 def _begin() -> None:
     """Begin it below the client's, and put it where views look for the client's."""
+    if request.endpoint in PROBES:
+        return
     environ = request.environ
     route = request.url_rule.rule if request.url_rule else None
     span = telemetry.request_taken(environ, route)

@@ -17,7 +17,6 @@ from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import LARGEST_ID
 from rocket_rides.receipts import STATE, WEBHOOK_ID
-from rocket_rides.tracing import fields
 
 logger = logging.getLogger("api")
 
@@ -50,10 +49,8 @@ def take_ride() -> Response:
     environ = request.environ
     distance = parameters.ride_distance(environ)
     key = parameters.idempotency_key(environ)
-    trace = parameters.trace(environ)
-    ride = booking.take(pool(), distance, key, trace)
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("took ride %d", ride.id, extra={"ride_id": ride.id, **fields([trace])})
+    ride = booking.take(pool(), distance, key, parameters.trace(environ))
+    logger.debug("took ride %d", ride.id, extra={"ride_id": ride.id})
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:
@@ -77,9 +74,9 @@ def rate_ride(ride_id: int) -> Response:
     stars, trace = parameters.stars(request.environ), parameters.trace(request.environ)
     if ride_id > LARGEST_ID:
         raise NotFound(f"there is no ride {ride_id}")
-    given = rating.rate(pool(), ride_id, stars, trace)
-    content = {"rating": {"ride_id": given.ride_id, "stars": given.stars}}
-    return ExactJson.answer(content, 200 if given.replayed else 201, {})
+    is_new = rating.rate(pool(), ride_id, stars, trace)
+    content = {"rating": {"ride_id": ride_id, "stars": stars}}
+    return ExactJson.answer(content, 201 if is_new else 200, {})
 
 
 @routes.get("/rides/<int:ride_id>/receipt")

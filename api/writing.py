@@ -11,6 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
+from api.prepared import Prepared, Row
 from rocket_rides.database import refusal
 from rocket_rides.waiting import delays
 
@@ -36,6 +37,21 @@ class TryLater(Exception):
         self.maybe_taken = maybe_taken
 
 
+def find(statement: Prepared, connection: psycopg.Connection, key: str, what: str) -> list[Row]:
+    """What an earlier request has written under this key, if it is still there.
+
+    Raises TryLater where the server refuses to look, and what `write` tries again after.
+    """
+    try:
+        return statement(connection, key)
+    except CONFLICTS:
+        raise
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        raise TryLater(refusal(error), what, maybe_taken=True) from None  # by that request
+
+
 def write(
     pool: Pool,
     once: Callable[[psycopg.Connection], T | None],
@@ -57,7 +73,7 @@ def write(
         except psycopg.OperationalError:
             raise TryLater(UNREACHABLE, what, maybe_taken) from None
         try:
-            if written := once(connection):
+            if (written := once(connection)) is not None:
                 return written
         except CONFLICTS:
             pass

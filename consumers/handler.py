@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import psycopg
+from psycopg import sql
 
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Record
 
 logger = logging.getLogger("consumer")
@@ -23,6 +25,7 @@ TAKE_RECOUNT = """
         position = least(position, last_sent_id)
     FROM streamer_state WHERE kind = %s AND name = %s AND recount RETURNING position
 """
+FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 
 
 class Handler(ABC):
@@ -57,6 +60,17 @@ class Handler(ABC):
         When the reader begins, and after a repair. Raises Unavailable when the state was deleted:
         then nothing is counted, and the checkpoint does not move.
         """
+
+    def lost(self, what: str, at: Place) -> Unavailable:
+        """What `load` raises where the state was deleted: going on from 0 would be wrong for ever.
+
+        It says how a person makes the consumer start anew.
+        """
+        forget = FORGET.format(self.KIND, self.name).as_string(self.connection)
+        return Unavailable(
+            f"{self.name} has a checkpoint, at position {at.position}, but no {what}; this makes"
+            f" it start from the first {self.RECORD}: {forget}"
+        )
 
     def prepare(self, after: int, upto: int) -> int:
         """Do what may be repeated, for its records with `after < id <= upto`. In no transaction.

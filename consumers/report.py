@@ -49,7 +49,8 @@ class Report:
     def entries(self, done: Round) -> None:
         """Report what was strange about the entries that it read."""
         for entry, reason in done.set_aside:
-            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
+            name, extra = self._name, fields([entry.trace])
+            logger.warning("%s set aside entry %s: %s", name, entry.redis_id, reason, extra=extra)
         if done.rewound:
             logger.warning(
                 "%s: the log was wiped or restored; reading it again from its start", self._name

@@ -37,7 +37,7 @@ def begin(level: str, style: str, **about: str) -> None:
         sys.stdout = _Written(output, "stdout", logging.INFO)
         sys.stderr = _Written(output, "stderr", logging.ERROR)
         sys.excepthook = _uncaught
-        threading.excepthook = lambda thread: _uncaught(*thread[:3])
+        threading.excepthook = _uncaught_in_a_thread
         sys.unraisablehook = lambda lost: _uncaught(
             lost.exc_type, lost.exc_value, lost.exc_traceback
         )
@@ -130,6 +130,12 @@ def _uncaught(
     """The traceback of what nobody has caught, in one event."""
     if error:
         logging.getLogger("uncaught").critical("%s", error, exc_info=(kind, error, trace))
+
+
+def _uncaught_in_a_thread(args: threading.ExceptHookArgs) -> None:
+    """The same, except where a thread just ends itself."""
+    if args.exc_type is not SystemExit:
+        _uncaught(args.exc_type, args.exc_value, args.exc_traceback)
 
 
 def _program() -> str:

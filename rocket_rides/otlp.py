@@ -100,12 +100,13 @@ class Collector(HTTPAdapter):
 class Recorded(telemetry.Span):
     """A span that is exported once it is over, unless it is not sampled."""
 
-    def __init__(self, span: trace.Span) -> None:
+    def __init__(self, span: trace.Span, parent: Trace | None) -> None:
         self._span = span
         found = span.get_span_context()
         if found.is_valid:
             ids = f"{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
-            self.trace = Trace(f"00-{ids}", found.trace_state.to_header() or None)
+            # The SDK knows fewer states than the standard allows: the client's goes on as it is.
+            self.trace = Trace(f"00-{ids}", parent.state if parent else None)
 
     def __enter__(self) -> Self:
         self._token = context.attach(trace.set_span_in_context(self._span))
@@ -142,6 +143,7 @@ class Exporter:
         of_sdk = logging.getLogger("opentelemetry")
         of_sdk.addHandler(self._trouble)
         of_sdk.propagate = False
+        logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)  # of states: see Recorded
         logging.getLogger("urllib3").setLevel(logging.ERROR)
         spans = BatchSpanProcessor(OTLPSpanExporter(session=self._session()))
         self._tracers = TracerProvider(resource=self._resource, shutdown_on_exit=False)
@@ -177,7 +179,8 @@ class Exporter:
                     trace.Link(_context(link._replace(state=None)))
                     for link in islice(links, telemetry.MOST_LINKS)
                 ],
-            )
+            ),
+            parent,
         )
 
     def measure(self, metrics: Iterable[Metric], values: Measure) -> None:

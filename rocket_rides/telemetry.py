@@ -185,7 +185,7 @@ def _batch(
     traces: Iterable[Trace],
     attributes: Attributes,
 ) -> Span:
-    if _exporter is None:
+    if _exporter is None or not records:  # such as of types that the reader passes over
         return NOTHING
     attributes |= {
         "messaging.system": "redis",

@@ -1,15 +1,14 @@
 """The ratings: what each consumer has counted is compared with what Spark adds up from the table.
 
 A rating never changes, and all of them up to a checkpoint are settled. So one statement reads where
-the consumers stand, and Spark reads the ratings up to there afterwards, between one consumer and
-the next. There is no warehouse of ratings: every run reads them all.
+the consumers stand, and Spark reads the ratings up to there afterwards. There is no warehouse of
+ratings: every run reads them all, for each position at which a consumer stands.
 """
 
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -27,7 +26,7 @@ STAND = """
     SELECT name, position, ratings, stars, position > last_sent_id
     FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN streamer_state ORDER BY name
 """
-STARS = "SELECT stars FROM {table} WHERE id > {after} AND id <= {upto}"
+STARS = "SELECT stars FROM {table} WHERE id <= {upto}"
 
 
 def prove(
@@ -40,26 +39,21 @@ def prove(
     if not one_row(connection.execute(ARE_THERE))[0]:
         return RatingsVerdict()
     stand = connection.execute(STAND).fetchall()
-    ends = sorted({0, *(position for _, position, *_ in stand)})
-    found = [(0, 0)]
-    if stretches := list(pairwise(ends)):
-        url = extract.for_executors(url, sys.modules[__name__])
-        add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
-        with shown("Adding up ratings"):
-            found += spark.parallelize(stretches, len(stretches)).map(add_up).collect()
-    sums = accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]))
-    exact = dict(zip(ends, sums, strict=True))
+    positions = {position for _, position, *_ in stand}
+    url = extract.for_executors(url, sys.modules[__name__])
+    add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
+    with shown("Adding up ratings"):
+        exact = dict(spark.parallelize(positions, len(positions) or 1).map(add_up).collect())
     return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
 
 
-def _add_up(url: str, table: str, ends: tuple[int, int]) -> tuple[int, int]:
-    """The ratings between two positions, and their stars. Runs on an executor."""
+def _add_up(url: str, table: str, upto: int) -> tuple[int, list[int]]:
+    """A position, the number of ratings up to there, and their stars. Runs on an executor."""
     import pyarrow.compute as pc
 
     ratings = stars = 0
-    after, upto = ends
-    with extract.reading(url, STARS.format(table=table, after=after, upto=upto)) as batches:
+    with extract.reading(url, STARS.format(table=table, upto=upto)) as batches:
         for batch in batches:
             ratings += batch.num_rows
             stars += pc.sum(batch.column(0)).as_py() or 0
-    return ratings, stars
+    return upto, [ratings, stars]

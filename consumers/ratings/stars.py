@@ -2,16 +2,15 @@
 
 import logging
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
-from psycopg import sql
 
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
 from rocket_rides.database import one_row
-from rocket_rides.errors import Overtaken, Unavailable
+from rocket_rides.errors import Overtaken
 from rocket_rides.log import Invalid, Record
 from rocket_rides.words import count
 
@@ -20,7 +19,6 @@ logger = logging.getLogger("consumer")
 TYPE = "rating.create"
 BEGIN = "INSERT INTO rating_sums (name) VALUES (%s)"
 LOAD = "SELECT ratings, stars FROM rating_sums WHERE name = %s"
-FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = 'ratings' AND name = {}")
 ADD = """
     UPDATE rating_sums SET ratings = ratings + %s, stars = stars + %s WHERE name = %s
     RETURNING ratings, stars
@@ -39,7 +37,7 @@ class Rating(msgspec.Struct, frozen=True, gc=False):
 
     id: int
     ride_id: int
-    stars: int
+    stars: Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
 _decode_data = msgspec.json.Decoder(Rating).decode
@@ -53,8 +51,6 @@ def rating(record: Record) -> Rating:
         raise Invalid(f"data is not a rating: {error}") from None
     if found.id != record.id:
         raise Invalid(f"data is of rating {found.id}, not {record.id}")
-    if not 1 <= found.stars <= 5:
-        raise Invalid(f"{found.stars} stars are out of range")
     return found
 
 
@@ -75,14 +71,10 @@ class Stars(Handler):
         self.connection.execute(BEGIN, [self.name])
 
     def load(self, at: Place) -> None:
-        """Read them. Raises Unavailable when they are gone: going on from 0 would be wrong."""
+        """Read them. Raises Unavailable when they are gone."""
         row = self.connection.execute(LOAD, [self.name]).fetchone()
         if row is None:
-            forget = FORGET.format(self.name).as_string(self.connection)
-            raise Unavailable(
-                f"{self.name} has a checkpoint, at position {at.position}, but no sum; this makes"
-                f" it start from the first rating: {forget}"
-            )
+            raise self.lost("sum", at)
         self.ratings, self.stars = row
 
     def heal(self, gap: Gap) -> Healed:

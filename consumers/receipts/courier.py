@@ -1,10 +1,10 @@
 """Delivers receipts: signs each, posts it to the receiver, and says what came of it.
 
-An attempt is one POST, signed after Standard Webhooks with the time of that attempt. It has one
-time limit in all, from the look-up of the address to the end of the answer's head. The verdict is
-read off the head: no redirect is followed, nothing is decompressed, and a body that does not end
-holds up nobody. (Of bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one
-piece with them.)
+An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
+on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
+from the look-up of the address to the end of the answer's head. The verdict is read off the head:
+no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (Of
+bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one piece with them.)
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import os
 import ssl
 import time
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Self
 
@@ -47,6 +48,7 @@ class Courier:
 
     async def __aenter__(self) -> Self:
         trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reused)
         trace.on_request_headers_sent.append(_require_time)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._checked),
@@ -67,7 +69,8 @@ class Courier:
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
         # Nothing is sent after the deadline, however long nobody looked.
-        sending = SimpleNamespace(deadline=time.monotonic() + seconds, has_begun=False)
+        deadline = time.monotonic() + seconds
+        sending = SimpleNamespace(deadline=deadline, is_reused=False, has_begun=False)
         body = receipt.body()
         with telemetry.request_sent(self._url, receipt.trace) as span:
             headers = self._signed(receipt.webhook_id, body)
@@ -75,13 +78,7 @@ class Courier:
                 headers |= trace.headers()
             try:
                 async with asyncio.timeout(seconds):
-                    response = await self._session.post(
-                        self._url,
-                        data=body,
-                        headers=headers,
-                        allow_redirects=False,
-                        trace_request_ctx=sending,
-                    )
+                    response = await self._post(body, headers, sending)
             except TimeoutError:
                 why = f"timed out after {seconds:.3g} s"
             except aiohttp.ClientResponseError:
@@ -99,6 +96,26 @@ class Courier:
         # Of what was sent, perhaps in part, the receiver may have the whole.
         return Verdict(Kind.RETRY if sending.has_begun else Kind.AWAY, why)
 
+    async def _post(
+        self, body: bytes, headers: dict[str, str], sending: SimpleNamespace
+    ) -> aiohttp.ClientResponse:
+        """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
+        post = partial(
+            self._session.post,
+            self._url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            trace_request_ctx=sending,
+        )
+        try:
+            return await post()
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if not sending.is_reused or _is_answered(error):
+                raise
+        # A connection that was kept is dead, and no byte of an answer came.
+        return await post()
+
     def _signed(self, webhook_id: str, body: bytes) -> dict[str, str]:
         """The headers of an attempt that is made now."""
         now = datetime.fromtimestamp(int(time.time()), UTC)
@@ -110,6 +127,11 @@ class Courier:
         }
 
 
+async def _note_reused(_session: object, context: SimpleNamespace, _: object) -> None:
+    """It goes out on a connection that was kept."""
+    context.trace_request_ctx.is_reused = True
+
+
 async def _require_time(_session: object, context: SimpleNamespace, _: object) -> None:
     """Raise TimeoutError where the worker has hung until after its deadline.
 
@@ -119,6 +141,11 @@ async def _require_time(_session: object, context: SimpleNamespace, _: object) -
     if time.monotonic() > sending.deadline:
         raise TimeoutError
     sending.has_begun = True
+
+
+def _is_answered(error: aiohttp.ClientConnectionError) -> bool:
+    """Whether some of an answer's head had come when the connection was lost."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 
 def _authorities() -> ssl.SSLContext:

@@ -21,7 +21,7 @@ from consumers.rides import TYPE, ride
 from rocket_rides import telemetry
 from rocket_rides.database import one_row
 from rocket_rides.log import Entry, Invalid, decode
-from rocket_rides.tracing import Trace
+from rocket_rides.tracing import Trace, fields
 from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
@@ -115,4 +115,5 @@ class Inbox:
         kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
         values = kept | {"group": group, "worker": worker}
         if self.connection.execute(SET_ASIDE, values).rowcount:  # for the first time
-            logger.warning("%s set aside entry %s: %s", worker, entry.redis_id, reason)
+            extra = fields([entry.trace])
+            logger.warning("%s set aside entry %s: %s", worker, entry.redis_id, reason, extra=extra)

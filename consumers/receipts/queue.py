@@ -63,7 +63,7 @@ class Outcomes:
     delivered: list[int] = field(default_factory=list)
     again: list[int] = field(default_factory=list)  # another attempt follows
     dead: dict[int, str] = field(default_factory=dict)  # and why
-    traces: list[Trace] = field(default_factory=list)  # of any of these
+    traces: dict[int, Trace] = field(default_factory=dict)  # of any of these, by ride
     due: float = 0.0  # the next line, on the monotonic clock
 
     def tell(self, *, last: bool = False) -> None:
@@ -72,12 +72,13 @@ class Outcomes:
             return
         told = {"delivered": len(self.delivered), "to be sent again later": len(self.again)}
         if line := ", ".join(f"{count} {what}" for what, count in told.items() if count):
-            logger.info("receipts: %s", line, extra=fields(self.traces))
+            logger.info("receipts: %s", line, extra=fields(self.traces.values()))
         if self.dead:
             ride_id, why = next(iter(self.dead.items()))
             line = f"{len(self.dead)} given up, the first of ride {ride_id}: {why}"
-            logger.warning("receipts: %s", line, extra={"ride_id": ride_id})
-        self.delivered, self.again, self.dead, self.traces = [], [], {}, []
+            extra = {"ride_id": ride_id, **fields([self.traces.get(ride_id)])}
+            logger.warning("receipts: %s", line, extra=extra)
+        self.delivered, self.again, self.dead, self.traces = [], [], {}, {}
         self.due = time.monotonic() + TELL_EVERY
 
 
@@ -138,7 +139,8 @@ class Queue:
             [(attempt, _)] = ended
             ride_id = attempt.receipt.ride_id
             line = f"what came of ride {ride_id}'s receipt can't be written: {in_one_line(error)}"
-            logger.warning("%s", line, extra={"ride_id": ride_id})
+            extra = {"ride_id": ride_id, **fields([attempt.receipt.trace])}
+            logger.warning("%s", line, extra=extra)
             return math.inf
 
     async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
@@ -158,7 +160,7 @@ class Queue:
         for ride_id, outcome in rows:
             attempt, verdict = of[ride_id]
             if attempt.receipt.trace:
-                outcomes.traces.append(attempt.receipt.trace)
+                outcomes.traces[ride_id] = attempt.receipt.trace
             if outcome == "delivered":
                 outcomes.delivered.append(ride_id)
             elif outcome == "dead":

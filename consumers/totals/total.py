@@ -6,7 +6,6 @@ from decimal import Decimal, localcontext
 from typing import ClassVar
 
 import psycopg
-from psycopg import sql
 
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
@@ -15,13 +14,12 @@ from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
-from rocket_rides.errors import Overtaken, Unavailable
+from rocket_rides.errors import Overtaken
 
 logger = logging.getLogger("consumer")
 
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
 LOAD = "SELECT total_distance FROM consumer_states WHERE name = %s"
-FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = 'total' AND name = {}")
 ADD = """
     UPDATE consumer_states SET total_distance = total_distance + %s WHERE name = %s
     RETURNING total_distance
@@ -57,14 +55,10 @@ class Total(Handler):
         self.connection.execute(BEGIN, [self.name])
 
     def load(self, at: Place) -> None:
-        """Read it. Raises Unavailable when it is gone: going on from 0 would be wrong for ever."""
+        """Read it. Raises Unavailable when it is gone."""
         row = self.connection.execute(LOAD, [self.name]).fetchone()
         if row is None:
-            forget = FORGET.format(self.name).as_string(self.connection)
-            raise Unavailable(
-                f"{self.name} has a checkpoint, at position {at.position}, but no total; this makes"
-                f" it start from the first ride: {forget}"
-            )
+            raise self.lost("total", at)
         [self.distance] = row
 
     def heal(self, gap: Gap) -> Healed:

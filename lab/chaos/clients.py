@@ -3,7 +3,8 @@
 Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One ride in
 six begins with a client that hangs up after half of the request, or before the answer; half of
 these are never posted again. One in twenty is posted again seconds after it was answered. Of the
-rides that were answered, three in ten are rated.
+rides that were answered, three in ten are rated. A quarter of the clients' requests belong to a
+trace, and half send what is malformed of one.
 """
 
 import asyncio
@@ -33,6 +34,13 @@ FIRST = (84, 8, 8)  # percent that hang up never, within the request, or before 
 FEWEST = 8  # clients
 BUSIEST = 10.0  # rides a second that one client may be asked to post
 PATIENCE = 60.0  # seconds for which they retry after the faults have ended
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+TRACES: tuple[dict[str, str], ...] = (
+    {},
+    {"traceparent": PARENT, "tracestate": "chaos=1"},
+    {"traceparent": PARENT, "tracestate": "chaos"},
+    {"traceparent": PARENT[:-3], "tracestate": "chaos=1"},
+)
 
 
 class Answered(NamedTuple):
@@ -119,9 +127,8 @@ class Crowd:
     async def _post(self, ask: Ask) -> None:
         """Post the ride until it is answered."""
         ask.whole = True
-        ride, key = {"distance": str(ask.distance)}, {"Idempotency-Key": str(ask.key)}
-        what = f"the ride of {ask.distance} m"
-        if answered := await self._until_answered("rides", ride, key, what, {201}):
+        ride, what = {"distance": str(ask.distance)}, f"the ride of {ask.distance} m"
+        if answered := await self._until_answered(ask, "rides", ride, what, {201}):
             ask.answers.append(read(*answered))
 
     async def _rate_ride(self, ask: Ask) -> None:
@@ -129,26 +136,21 @@ class Crowd:
         ride, stars = ask.answers[-1].ride, 1 + int(ask.distance.scaleb(3)) % 5
         path, what = f"rides/{ride}/rating", f"the rating of ride {ride}"
         good = {200, 201, 404, 409}
-        if answered := await self._until_answered(path, {"stars": str(stars)}, {}, what, good):
+        if answered := await self._until_answered(ask, path, {"stars": str(stars)}, what, good):
             if given := json.loads(answered.content).get("rating"):
                 ask.rated.append(Rated(ride, given["stars"], answered.sent, time.monotonic()))
             elif not self._journal.restores:
                 self._journal.troubles.append(f"{what} was answered with {answered.content}")
 
     async def _until_answered(
-        self,
-        path: str,
-        data: Mapping[str, str],
-        headers: Mapping[str, str],
-        what: str,
-        good: Container[int],
+        self, ask: Ask, path: str, data: Mapping[str, str], what: str, good: Container[int]
     ) -> Answered | None:
         """Post until there is a `good` answer. A 503 or a lost connection is no answer."""
         url = f"http://{HOST}:{self._port}/{path}"
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
             with suppress(aiohttp.ClientError, OSError):
-                async with self._api.post(url, data=data, headers=headers) as response:
+                async with self._api.post(url, data=data, headers=headers(ask)) as response:
                     status, content = response.status, await response.text()
                 if status in good:
                     return Answered(content, sent)
@@ -164,14 +166,18 @@ class Crowd:
         return None
 
 
+def headers(ask: Ask) -> dict[str, str]:
+    """With what its client posts it: its key, and what may be a trace."""
+    trace = TRACES[int(ask.distance.scaleb(3)) % len(TRACES)]
+    return {"Idempotency-Key": str(ask.key), **trace}
+
+
 def request(ask: Ask) -> bytes:
     """The bytes of a POST for this ride, for a client that hangs up."""
     body = f"distance={ask.distance}"
-    head = (
-        f"POST /rides HTTP/1.1\r\nHost: {HOST}\r\nIdempotency-Key: {ask.key}\r\n"
-        f"Content-Type: {FORM}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return (head + body).encode()
+    fields = {"Host": HOST, **headers(ask), "Content-Type": FORM, "Content-Length": len(body)}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST /rides HTTP/1.1\r\n{head}\r\n{body}".encode()
 
 
 def read(content: str, sent: float) -> Answer:

@@ -33,6 +33,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     redis_id: str
     fields: list[bytes]
 
+    @property
+    def trace(self) -> Trace | None:
+        """What it carries as its trace, also where it is no record."""
+        return _trace(_named(self.fields))
+
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """A well-formed entry of whatever type. `prev` is the position of the record before it.
@@ -71,7 +76,7 @@ def decode(fields: list[bytes]) -> Record:
         ]:
             pass
         case _:
-            values = dict(zip(fields[::2], fields[1::2], strict=False))
+            values = _named(fields)
             try:
                 id_digits, type_ = values[names.ID], values[names.TYPE]
                 data, prev_digits = values[names.DATA], values[names.PREV]
@@ -89,6 +94,10 @@ def _position(field: bytes, digits: bytes) -> int:
     if not (digits.isdigit() and len(digits) <= LONGEST_ID):
         raise Invalid(f"{field.decode()} is not a position")
     return int(digits)
+
+
+def _named(fields: list[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(fields[::2], fields[1::2], strict=False))
 
 
 def _trace(values: dict[bytes, bytes]) -> Trace | None:

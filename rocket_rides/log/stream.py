@@ -14,7 +14,7 @@ from rocket_rides.log import names
 from rocket_rides.log.entries import START, Entry, entries
 from rocket_rides.log.errors import appending_errors, naming_the_server
 from rocket_rides.terms import Term
-from rocket_rides.tracing import Trace
+from rocket_rides.tracing import parse
 
 ID, TYPE, DATA, PREV, TERM = (
     field.decode() for field in (names.ID, names.TYPE, names.DATA, names.PREV, names.TERM)
@@ -208,11 +208,14 @@ class Log:
 
 
 def packed(records: Sequence[Staged]) -> tuple[bytes, bytes]:
-    """Records and traces as APPEND takes them. Ids are text: Lua's numbers have only 53 bits."""
+    """Records and traces as APPEND takes them. Ids are text: Lua's numbers have only 53 bits.
+
+    A trace that is malformed, or longer than is allowed, stays behind: others send it on as it is.
+    """
     words = [word for id_, type_, data, _, _ in records for word in (str(id_), type_, data)]
     traces = {
-        str(id_): [word for field in Trace(parent, state).headers().items() for word in field]
+        str(id_): [word for field in trace.headers().items() for word in field]
         for id_, _, _, parent, state in records
-        if parent
+        if parent and (trace := parse(parent, state))
     }
     return msgspec.msgpack.encode(words), msgspec.msgpack.encode(traces)

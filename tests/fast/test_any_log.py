@@ -1,5 +1,6 @@
 """Whatever is in the log, and in whatever order: each ride counts once, and nothing else does."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import chain
@@ -16,12 +17,26 @@ from consumers.rides import Ride, ride
 from rocket_rides.distance import MOST, is_exact
 from rocket_rides.log import LARGEST_ID, Entry, Invalid, decode
 from rocket_rides.terms import Range, Terms
+from rocket_rides.tracing import Trace
 from tests.support.entries import RIDE, fields
 from tests.support.properties import always, briefly
 
 IDS = st.integers(1, 40)
 MILLIMETRES = st.integers(1, int(MOST * 1000))
 FOREIGN = b"theirs"
+PARENT = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+# What may be a trace: one of its bytes may be another, or too many, or missing.
+PARENTS = st.just(PARENT) | st.builds(
+    lambda at, byte: PARENT[:at] + byte + PARENT[at + 1 :],
+    st.integers(0, len(PARENT)),
+    st.binary(max_size=1),
+)
+STATES = st.just(b"a=1") | st.binary(max_size=8)
+NO_TRACE: list[bytes] = []
+TRACES = st.just(NO_TRACE) | st.builds(
+    lambda parent, state: [b"traceparent", parent, b"tracestate", state], PARENTS, STATES
+)
+HEADERS = re.compile("00-[0-9a-f]{32}-[0-9a-f]{16}-0[0-3] [\t -~]*")
 
 
 class History(NamedTuple):
@@ -89,7 +104,7 @@ def logs(draw: st.DrawFn, history: History) -> list[Entry]:
         st.just([ride for ride in history.rides if ride not in lost])
         | st.lists(st.sampled_from([*history.rides]), max_size=20)
     )
-    words = [history.entry(ride) for ride in told]
+    words = [history.entry(ride) + draw(TRACES) for ride in told]
     for other in draw(st.lists(others(history), max_size=5)):
         words.insert(draw(st.integers(0, len(words))), other)
     return [Entry(f"{at}-0", entry) for at, entry in enumerate(words, start=1)]
@@ -119,6 +134,11 @@ def covered(history: History, begin: int, result: Digest) -> Decimal:
     return metres
 
 
+def can_be_sent_on(trace: Trace | None) -> bool:
+    """Nobody refuses a request with these headers."""
+    return trace is None or bool(HEADERS.fullmatch(f"{trace.parent} {trace.state}"))
+
+
 def passed(entries: list[Entry], result: Digest) -> int:
     ids = [entry.redis_id for entry in entries]
     return ids.index(result.last_redis_id) + 1 if result.last_redis_id in ids else 0
@@ -135,6 +155,9 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
     result = read(entries, begin, "0-0", history.bounds)
     assert result.position <= max(begin, history.last_sent)
     assert covered(history, begin, result) == history.distance(begin, result.position)
+
+    assert result.traces.keys() <= {new.id for new in result.records}
+    assert all(map(can_be_sent_on, result.traces.values()))
 
     # Each entry is one thing, and the batch ends before what is not committed.
     count = passed(entries, result)
@@ -161,6 +184,7 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
 
 
 RECORD = fields(5, '{"id": 5, "distance": 5.5}', 4, b"term")
+RECORD += [b"traceparent", PARENT, b"tracestate", b"a=1"]
 PAIRS = [RECORD[start : start + 2] for start in range(0, len(RECORD), 2)]
 WORDS = st.sampled_from([*RECORD, b"0", b"5"]) | st.binary(max_size=8)
 # Those of a record, in any order, of which a few are others, or more.
@@ -186,3 +210,4 @@ def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
     assert (record.prev, record.term) == (int(values[b"prev"]), values.get(b"term", b""))
     assert 0 <= record.prev < record.id <= LARGEST_ID
     assert (taken.id, is_exact(taken.distance)) == (record.id, True)
+    assert can_be_sent_on(record.trace)

@@ -30,9 +30,10 @@ except ArithmeticError:
     logger.exception("failed")
 print("listening", "on", 80, flush=True)
 warnings.warn("old", FutureWarning)
-thread = threading.Thread(target=lambda: 1 / 0)
-thread.start()
-thread.join()
+for ends in (lambda: 1 / 0, sys.exit):
+    thread = threading.Thread(target=ends)
+    thread.start()
+    thread.join()
 class Worse:
     def __del__(self):
         1 / 0

@@ -8,7 +8,9 @@ from consumers.receipts import dead
 from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
 from consumers.receipts.queue import Outcomes
 from consumers.receipts.verdict import Kind, Verdict
+from rocket_rides.tracing import Trace
 
+TRACE = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 FAILED, DELIVERED = Verdict(Kind.RETRY, "500"), Verdict(Kind.DELIVERED, "204")
 
 
@@ -62,7 +64,7 @@ def test_a_line_tells_what_happened_and_nothing_that_did_not(
     for outcomes in (
         Outcomes(delivered=[4, 3]),
         Outcomes(again=[1]),
-        Outcomes(delivered=[5], again=[1, 2], dead={6: "410", 7: "422"}),
+        Outcomes(delivered=[5], again=[1, 2], dead={6: "410", 7: "422"}, traces={6: TRACE}),
     ):
         for _ in range(2):
             outcomes.tell(last=True)
@@ -72,3 +74,5 @@ def test_a_line_tells_what_happened_and_nothing_that_did_not(
         "receipts: 1 delivered, 2 to be sent again later",
         "receipts: 2 given up, the first of ride 6: 410",
     ]
+    given_up = caplog.records[-1].__dict__
+    assert (given_up["ride_id"], given_up["trace_id"]) == (6, TRACE.id)

@@ -55,17 +55,51 @@ def test_without_its_packages_it_says_so_and_nothing_is_exported(
     assert line.endswith("requirements/telemetry.txt")
 
 
+EXPORTING = """
+import logging, os, sys
+from rocket_rides import settings, telemetry, tracing
+logging.basicConfig(stream=sys.stdout)
+telemetry.begin(settings.Settings(), "test")
+def trace(state):
+    return tracing.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", state)
+"""
+LINK = """
+[link] = telemetry.batch_sent("log", 1, [trace("a=1")])._span.links
+assert not link.context.trace_state, link
+"""
+# The standard lets a key begin with a digit; the SDK does not.
+SPAN = """
+assert telemetry.request_sent("http://a", trace("0a=1")).trace.state == "0a=1"
+"""
+NOTHING = """
+assert telemetry.batch_taken("log", "a", 0, []) is telemetry.NOTHING
+"""
+END = """
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def said_by(program: str) -> bytes:
+    """What a process that exports its spans says; nobody takes them."""
+    return subprocess.run(
+        [sys.executable, "-c", EXPORTING + program + END],
+        check=True,
+        env={"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT},
+        stdout=subprocess.PIPE,
+    ).stdout
+
+
 def test_a_link_has_no_state_which_would_fill_the_memory_while_nothing_can_be_exported() -> None:
-    """It is not even exported. The span below a trace keeps its state."""
-    program = """if True:
-        import os
-        from rocket_rides import settings, telemetry, tracing
-        telemetry.begin(settings.Settings(), "test")
-        trace = tracing.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1")
-        [link] = telemetry.batch_sent("log", 1, [trace])._span.links
-        assert not link.context.trace_state, link
-        assert telemetry.request_sent("http://a", trace).trace.state == "a=1"
-        os._exit(0)
-    """
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    """It is not even exported."""
+    said_by(LINK)
+
+
+def test_a_state_that_only_the_sdk_finds_malformed_goes_on_and_is_no_loss() -> None:
+    """Whoever read that spans are lost would look for a collector that is away."""
+    assert said_by(SPAN) == b""
+
+
+def test_a_batch_of_nothing_has_no_span() -> None:
+    """Such as a reader's that held only records of types that it passes over."""
+    said_by(NOTHING)

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.stream_servers
 
 TERM = Term("0123456789abcdef", 0)
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-# The second one has all that an encoding could spoil; the others have traces.
+# The second one has all that an encoding could spoil, and no trace; the last one's state is none.
 RECORDS = [
     Staged(1, "ride.create", '{"id": 1}', TRACE, "a=1,b=2"),
-    Staged(3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}'),
-    Staged(4, "ride.create", '{"id": 4}', TRACE),
+    Staged(3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}', "a\r\nb", "a=1"),
+    Staged(4, "ride.create", '{"id": 4}', TRACE, "a" * 10_000),
 ]
 
 
@@ -49,7 +49,7 @@ CHAIN = [
 
 @pytest.mark.proves("chain")
 def test_a_batch_is_a_chain(world: World) -> None:
-    """Of data and traces as they were staged, also where the server has forgotten the script."""
+    """Of data as it was staged, and of what is a trace; also where the script is forgotten."""
     log = world.log()
     log.redis.script_flush()
     log.append(RECORDS, 0, TERM)

@@ -124,17 +124,17 @@ def test_a_kind_of_record_is_waited_for_before_its_table_is_committed(world: Wor
 
 
 def test_a_batch_ends_with_what_is_settled(world: World) -> None:
-    """The rest of a backlog, while a record above it is committed before one between them."""
-    world.take(1, 2, 3)
+    """After a full batch there is one more look, still on the old reading of the barrier."""
+    world.take(1, 2)
     streamer = world.streamer(batch_size=2)
     assert streamer.run_once() == 2
     with transaction(world) as slow:
-        take(slow, 4)
-        world.take(5)
-        assert drain(streamer) == 1
+        take(slow, 3)
+        world.take(4)
+        assert drain(streamer) == 0
         slow.commit()
     assert drain(streamer) == 2
-    assert [record.id for record in world.records()] == [1, 2, 3, 4, 5]
+    assert [record.id for record in world.records()] == [1, 2, 3, 4]
 
 
 def test_a_prepared_transaction_is_waited_for(world: World) -> None:

@@ -31,6 +31,7 @@ from tests.support.receiver import (
     Behaviour,
     Receiver,
     Request,
+    refuse,
 )
 
 LONG = 20.0  # seconds; no test waits for this time-out
@@ -203,18 +204,33 @@ def dying(receiver: Receiver, answer: Answer) -> Behaviour:
     return behave
 
 
-def test_a_kept_connection_that_dies_costs_the_attempt_on_it_and_no_other(
+def test_a_kept_connection_that_dies_before_it_answers_is_replaced_once(
     receiver: Receiver, couriers: Couriers
 ) -> None:
-    """The receiver may have that receipt, so it is sent again later, as one that was not answered.
-
-    Each is sent once: aiohttp repeats no POST.
-    """
+    """So it costs no attempt that the receiver closed it, or was restarted."""
     courier = couriers(receiver.url)
     receiver.behaviour = dying(receiver, DISCONNECT)
-    kinds = [courier()[0].kind for _ in range(4)]
-    assert kinds == [Kind.DELIVERED, Kind.RETRY] * 2
-    assert len(receiver.requests) == 4
+    assert [courier()[0].kind for _ in range(3)] == [Kind.DELIVERED] * 3
+    assert len(receiver.requests) == 1 + 2 * 2
+    receiver.goes_away()
+    receiver.comes_back()
+    receiver.behaviour = ACCEPT
+    assert courier()[0].kind is Kind.DELIVERED
+    # A receipt that kills whoever takes it is sent twice, and once on a connection that is new.
+    receiver.behaviour = DISCONNECT
+    before = len(receiver.requests)
+    assert [courier()[0].kind for _ in range(2)] == [Kind.RETRY] * 2
+    assert len(receiver.requests) == before + 2 + 1
+
+
+@pytest.mark.parametrize("answer", [Answer(raw=b"HTTP/1.1 20", closes=True), refuse(503)])
+def test_what_was_answered_on_a_kept_connection_is_not_sent_again(
+    answer: Answer, receiver: Receiver, couriers: Couriers
+) -> None:
+    courier = couriers(receiver.url, SHORT)
+    receiver.behaviour = dying(receiver, answer)
+    assert [courier()[0].kind for _ in range(2)] == [Kind.DELIVERED, Kind.RETRY]
+    assert len(receiver.requests) == 2
 
 
 def test_a_receiver_that_cannot_be_reached_is_away(receiver: Receiver, couriers: Couriers) -> None:

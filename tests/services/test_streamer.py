@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from enum import Enum
 
+import psycopg
 import pytest
 
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at, listening
 from streamer.drain import NEXT_BATCH, Step
 from streamer.repair import COUNT_REPAIRED
+from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, drain
 
 
@@ -40,6 +42,19 @@ def test_a_crash_at_any_step_loses_nothing(world: World, step: Step) -> None:
     assert chained(world)
     at = catch_up(consumer)
     assert at == world.truth
+
+
+def test_what_was_read_ahead_is_not_sent_before_the_batch_that_failed(world: World) -> None:
+    ids = world.take(1, 2, 3, 4, 5)
+    streamer = world.streamer(batch_size=2)
+    at_commit = "AFTER UPDATE ON streamer_state DEFERRABLE INITIALLY DEFERRED"
+    trigger(world, "falter", at_commit, "RAISE 'the disk is full';")
+    with pytest.raises(psycopg.Error, match="the disk is full"):
+        streamer.run_once()
+    world.connection.execute("DROP TRIGGER falter ON streamer_state")
+    assert drain(streamer) == 5
+    assert [record.id for record in world.records()] == [*ids[:2], *ids]
+    assert world.staged() == 0
 
 
 def change_a_record(world: World) -> None:

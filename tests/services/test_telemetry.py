@@ -1,6 +1,7 @@
 """Telemetry: one ride is one trace, the metrics arrive, and no collector holds anything up."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import httpx
@@ -145,7 +146,10 @@ def test_no_proxy_gets_what_the_collector_is_sent(world: World, collector: Colle
 def test_what_is_left_at_the_end_of_a_process_is_exported(
     staff: Staff, collector: Collector
 ) -> None:
-    """Of the API's workers, too, which are forked, and of those that end at once."""
+    """Of the API's workers, too, which are forked, and of those that end at once.
+
+    A probe has no span, and a replay has not failed.
+    """
     world = staff.world
     settings = collector.settings | {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
     services = [
@@ -153,7 +157,9 @@ def test_what_is_left_at_the_end_of_a_process_is_exported(
         staff.service(**settings).says("delivers receipts"),
     ]
     api = Api(world, **settings)
-    assert api.post().status_code == 201
+    eventually(api.ready)
+    first, again = (api.post(**{"Idempotency-Key": "k"}) for _ in range(2))
+    assert (first.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
     eventually(lambda: staff.outcomes() == 1)
     for service in (*services, api.service):
         service.stop()
@@ -162,6 +168,12 @@ def test_what_is_left_at_the_end_of_a_process_is_exported(
         "rocket-rides-receipts",
         "rocket-rides-api",
     }
+    assert Counter(span.name for span in collector.spans("-api")) == {
+        "POST /rides": 2,
+        "EXECUTE take_ride_under_key": 2,
+        "EXECUTE find_ride_of_key": 1,
+    }
+    assert not any(span.failed for span in collector.spans())
     api.client.close()
 
 

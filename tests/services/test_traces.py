@@ -101,8 +101,11 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
     ride = api.post("1", **HEADERS).json()["ride"]["id"]
     eventually(lambda: staff.outcomes() == 1, "the receipt")
     services["consumers.rollup"].says("rolled up")
+    world.log().redis.xadd(world.stream, dict.fromkeys(("data", *HEADERS), PARENT))
+    services["consumers"].says("set aside")
     world.postgres.stop()
-    eventually(lambda: services["consumers"].said("WARNING"), "the outage")
+    assert api.post("2", **HEADERS).status_code == 503
+    eventually(lambda: services["consumers"].said("can't be reached"), "the outage")
     world.postgres.start()
     about: dict[str, list[dict[str, Any]]] = {}
     for name, service in services.items():
@@ -111,7 +114,9 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
         assert {event["process"] for event in about[name]} == {name}
         assert all(event.keys() >= {"time", "level", "logger", "message"} for event in about[name])
     [taken] = [event for event in about["api"] if event.get("ride_id") == ride]
-    assert taken["trace_id"] == TRACE.id
+    [refused] = [event for event in about["api"] if "answers 503" in event["message"]]
+    [aside] = [event for event in about["consumers"] if "set aside" in event["message"]]
+    assert {event["trace_id"] for event in (taken, refused, aside)} == {TRACE.id}
     for name in ("streamer", "consumers", "consumers.rollup", "consumers.receipts"):
         assert TRACE.id in {event.get("trace_id") for event in about[name]}, name
     for name in ("consumers", "consumers.receipts"):

@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     rating(
         "a ride may get other stars",
-        "        if int(found) != stars:\n",
-        "        if False:\n",
+        "    if int(found) != stars:\n",
+        "    if False:\n",
     ),
     rating(
         "a rating that is there is not found",
@@ -41,8 +41,8 @@ MUTANTS = [
     ),
     stars(
         "any number of stars counts",
-        "    if not 1 <= found.stars <= 5:\n",
-        "    if False:\n",
+        "Annotated[int, msgspec.Meta(ge=1, le=5)]",
+        "int",
     ),
     handler(
         "a handler never recounts",
@@ -71,9 +71,9 @@ MUTANTS = [
         tests="analytics/test_ratings_proved.py",
     ),
     Mutant(
-        "the ratings of one consumer are added to none after it",
-        "accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]))",
-        "iter(found)",
+        "every consumer is compared with where the last one stands",
+        "*exact[row[1]]",
+        "*exact[max(exact)]",
         file="analytics/proofs/ratings.py",
         tests="analytics/test_ratings_proved.py",
     ),

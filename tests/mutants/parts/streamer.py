@@ -55,6 +55,11 @@ MUTANTS = [
         tests="services/test_barrier.py services/test_streamer.py",
     ),
     drain(
+        "what was read ahead is sent although the batch before it failed",
+        "following = self._move(",
+        "self._following = following = self._move(",
+    ),
+    drain(
         "last_sent moves from wherever it is",
         "WHERE last_sent_id = %s AND",
         "WHERE %s::bigint >= 0 AND",
