@@ -94,7 +94,7 @@ def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> Non
     world.send(*range(1, 3001))
     trimming(world, length=1000).trim()
     assert world.log().length() < 1200
-    assert catch_up(gone).total == sum(range(1, 3001))
+    assert catch_up(gone)[1] == sum(range(1, 3001))
 
 
 def is_read(staff: Staff, rides: int) -> bool:

