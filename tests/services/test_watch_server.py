@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
+import httpx
 import pytest
 
+from lab.ports import free_ports
 from tests.support.facts import database, facts
 from tests.support.looks import looking
 from tests.support.markup import Markup
 from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
-from tests.support.page import Page, Served, serving
+from tests.support.page import Served, serving
 from tests.support.world import World, catch_up, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
@@ -172,7 +174,7 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
         def told(**mark: str) -> str:
             """All that a person is sent who asks with this header."""
             with served.events(**mark) as events:
-                return served.client.get("/", headers=mark).text + next(events).data
+                return served.client.get("/", headers=mark).text + next(events)
 
         token = served.site.scene.token
         assert told().count(token) == 2
@@ -188,11 +190,12 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
 
 
 def test_the_process_ends_although_streams_are_open(world: World) -> None:
-    page = Page(world)
-    with page.events() as events:
-        assert next(events).data
-        assert page.service.stop() == 0
-    assert page.service.output.read_text() == f"Listening on {page.url}\n"
+    port = free_ports()
+    service = world.service("watch", WATCH_PORT=str(port)).says("Listening")
+    with httpx.stream("GET", f"http://127.0.0.1:{port}/events") as events:
+        assert next(events.iter_lines())
+        assert service.stop() == 0
+    assert service.output.read_text() == f"Listening on http://127.0.0.1:{port}\n"
 
 
 def test_a_taken_port_is_one_clear_line(world: World) -> None:

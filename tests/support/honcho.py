@@ -67,10 +67,6 @@ class Fleet:
         except httpx.TransportError:
             return False
 
-    def is_welcomed(self) -> bool:
-        """Whether it has printed its welcome. Fails when it has ended."""
-        return self.ready() and "The fleet is up" in self.output.read_text()
-
     def processes(self) -> list[psutil.Process]:
         """Every living process of this fleet, its servers included."""
         return [process for process in psutil.process_iter() if self._owns(process)]

@@ -1,10 +1,10 @@
-"""The live page, in a process of its own or in the test's, a client for it, and its parsers."""
+"""The live page, served from the test's own process, and a client for it."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 from aiohttp import web
@@ -14,7 +14,7 @@ from demo.page import Demolition, Run
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
-from tests.support.world import PATIENCE, Service, World
+from tests.support.world import PATIENCE
 from watch.facts import Facts
 from watch.server import Site
 from watch.watching import Watcher
@@ -25,11 +25,14 @@ STOP_REDIS = SimpleNamespace(
 )
 
 
-class Onlooker:
-    """A client for a page. It sends what a browser sends from the page itself."""
+class Served:
+    """The page, served from the test's own process, and a client for it.
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    The client sends what a browser sends from the page itself.
+    """
+
+    def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
+        self.watcher, self.site, self.port = watcher, site, port
         self.url = f"http://127.0.0.1:{port}"
         # No connection outlives its request: the server may just be closing an idle one.
         self.client = httpx.Client(
@@ -42,34 +45,18 @@ class Onlooker:
         return self.client.get("/").raise_for_status().text
 
     @contextmanager
-    def events(self, **headers: str) -> Iterator[Iterator["Event"]]:
-        """The stream of events that the page's script receives; it does not end."""
+    def events(self, **headers: str) -> Iterator[Iterator[str]]:
+        """The data of the events that the page's script receives; they do not end."""
         with self.client.stream("GET", "/events", headers=headers) as answer:
             answer.raise_for_status()
-            yield parsed(answer.iter_lines())
+            lines = answer.iter_lines()
+            yield (line.removeprefix("data: ") for line in lines if line.startswith("data: "))
 
     @contextmanager
     def ticks(self) -> Iterator[Iterator[Any]]:
         """The same, decoded from JSON."""
         with self.events() as events:
-            yield (json.loads(event.data) for event in events)
-
-
-class Page(Onlooker):
-    """`python -m watch` on a world."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(free_ports())
-        self.world = world
-        self.service: Service = world.service("watch", WATCH_PORT=str(self.port)).says("Listening")
-
-
-class Served(Onlooker):
-    """The page, served from the test's own process."""
-
-    def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
-        super().__init__(port)
-        self.watcher, self.site = watcher, site
+            yield map(json.loads, events)
 
     def form(self, **changed: str) -> dict[str, str]:
         """The fields of the form that breaks the fleet."""
@@ -107,21 +94,3 @@ def serving(
         finally:
             served.client.close()
             loop.call(runner.cleanup)
-
-
-class Event(NamedTuple):
-    """A server-sent event."""
-
-    type: str
-    data: str
-
-
-def parsed(lines: Iterator[str]) -> Iterator[Event]:
-    """The server-sent events, each of which has one line of data."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(": ")
-        if line:
-            fields[name] = value
-        elif "data" in fields:
-            yield Event(fields.pop("event", "message"), fields.pop("data"))
