@@ -25,10 +25,19 @@ from lab.chaos.trace.recording import Recording, Struck, read
 from rocket_rides.log import Staged, decode
 from rocket_rides.terms import Range, Term, Terms
 from streamer.barrier import Barrier
+from streamer.drain import Streamer
 from tests.support.clusters import fresh_world, migrated
 from tests.support.disasters import flush
 from tests.support.entries import RIDE
-from tests.support.world import World, catch_up, drain, eventually, take, transaction
+from tests.support.world import (
+    Consumer,
+    World,
+    catch_up,
+    drain,
+    eventually,
+    take,
+    transaction,
+)
 
 Patch = pytest.MonkeyPatch
 STRANGER = Term("0123456789abcdef", 0)
@@ -41,7 +50,8 @@ class Recorded:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.streamer, self.consumer = world.streamer(), world.consumer(batch_size=2)
+        self.streamer: Streamer
+        self.consumer: Consumer
         self.file = world.folder / "recording"
         self.recording = Recording(self.file)
         self.seen: list[Told] = []
@@ -68,6 +78,7 @@ class Recorded:
     def judged(self, scenario: "Scenario") -> Verdict:
         for onlooker in self.onlookers:
             onlooker.start()
+        self.streamer, self.consumer = self.world.streamer(), self.world.consumer(batch_size=2)
         scenario(self)
         for onlooker in self.onlookers:
             onlooker.end()

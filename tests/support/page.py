@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 from aiohttp import web
 from anyio.from_thread import start_blocking_portal
 
@@ -15,6 +16,7 @@ from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
 from tests.support.world import PATIENCE
+from watch import watching
 from watch.facts import Facts
 from watch.server import Site
 from watch.watching import Watcher
@@ -72,7 +74,8 @@ def serving(
 ) -> Iterator[Served]:
     """A server of the page on an event loop in its own thread, until the end of the block.
 
-    With `run` it is the page of a demo: it has one button, for which `run` breaks the fleet.
+    With `run` it is the page of a demo: it has one button, for which `run` breaks the fleet. Looks
+    follow one another ten times as fast as they do.
     """
     config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
     demolition = Demolition(config, {"stop-redis": STOP_REDIS}, run) if run else None
@@ -87,7 +90,9 @@ def serving(
         await web.TCPSite(runner, "127.0.0.1", config.page_port).start()
         return Served(watcher, site, config.page_port), runner
 
-    with start_blocking_portal() as loop:
+    with pytest.MonkeyPatch.context() as patch, start_blocking_portal() as loop:
+        patch.setattr(watching, "SEEN", watching.SEEN / 10)
+        patch.setattr(watching, "UNSEEN", watching.UNSEEN / 10)
         served, runner = loop.call(serve)
         try:
             yield served
