@@ -54,7 +54,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         return scope_of(nodeid)
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
-        """Number tests of the same name: otherwise only the first of them would run."""
+        """Number tests of one name, as schemathesis makes them: else only the first would run."""
         seen: Counter[str] = Counter()
         names = []
         for name in collection:
