@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import httpx
 import pytest
@@ -37,7 +38,7 @@ def test_a_ride_is_seen_and_only_what_changed_is_sent(world: World) -> None:
         assert first["version"]
         world.send("100")
         catch_up(world.consumer())
-        later = []
+        later = list[dict[str, Any]]()
         while not later or "110.501" not in later[-1]["parts"].get("totals", ""):
             later.append(next(ticks))
     assert any(tick["flowed"] for tick in later)
