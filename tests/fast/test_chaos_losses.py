@@ -1,6 +1,10 @@
-"""What a restore may undo is told from what is lost: sabotage of real code can't show that."""
+"""Whether rides are lost or doubled, and what the receiver was sent: judged from the evidence.
+
+What a restore may undo is told from what is lost: sabotage of real code can't show that.
+"""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -8,9 +12,11 @@ import pytest
 from lab.chaos.books.clients import undone
 from lab.chaos.books.judge import check
 from lab.chaos.evidence import Answer, Ask, Evidence, FinalState, Restore
+from lab.chaos.receiver import TAKEN, Delivery
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
 MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
+RIDDEN = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def answered(ride: int, distance: Decimal, at: float) -> Ask:
@@ -19,11 +25,12 @@ def answered(ride: int, distance: Decimal, at: float) -> Ask:
 
 
 def sound() -> Evidence:
-    """Two rides are there; another was answered after a backup, and lost by the restore."""
+    """Two rides are there, one delivered; another was answered after a backup, and then lost."""
     return Evidence(
         asks=[answered(1, ONE, 50), answered(3, TWO, LATER), answered(3, GONE, MEANWHILE)],
-        final=FinalState({1: ONE, 3: TWO}, {}, {}, {}, {}),
+        final=FinalState({1: ONE, 3: TWO}, {1: RIDDEN}, {}, {1: "delivered"}, {}),
         restores=[Restore(began=100, killed=110)],
+        deliveries=[Delivery("a", 1, ONE, RIDDEN, at=50, status=TAKEN)],
     )
 
 
@@ -73,3 +80,31 @@ def test_a_loss_that_no_restore_explains_is_found(
     evidence = sound()
     breakage(evidence)
     assert found in check(evidence)
+
+
+def send_nothing(evidence: Evidence) -> None:
+    evidence.deliveries.clear()
+
+
+def send_another_ride(evidence: Evidence) -> None:
+    evidence.deliveries.append(Delivery("b", 1, TWO, RIDDEN, at=60, status=TAKEN))
+
+
+def name_an_attempt_anew(evidence: Evidence) -> None:
+    evidence.deliveries.append(evidence.deliveries[0]._replace(webhook_id="b"))
+
+
+@pytest.mark.parametrize(
+    ("breakage", "found"),
+    [
+        (send_nothing, "ride 1 is called delivered, but nobody has accepted its receipt"),
+        (send_another_ride, "a receipt of ride 1 of 2.018 m at 2026-11-22 00:00:00+00:00, which"),
+        (name_an_attempt_anew, "the receipt of ride 1 came under two webhook-ids"),
+    ],
+)
+def test_a_receiver_that_was_sent_too_little_or_something_else_is_found(
+    breakage: Callable[[Evidence], None], found: str
+) -> None:
+    evidence = sound()
+    breakage(evidence)
+    assert found in "\n".join(check(evidence))

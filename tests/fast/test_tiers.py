@@ -3,7 +3,7 @@
 import re
 
 from rocket_rides.settings import PROJECT
-from tests.support.distribution import LONGEST, SPARK, TIERS
+from tests.support.distribution import SPARK, TIERS
 
 TESTS = PROJECT / "tests"
 FILES = sorted(TESTS.rglob("*.py"))
@@ -20,5 +20,4 @@ def test_every_test_is_in_a_tier() -> None:
 
 
 def test_what_is_distributed_by_name_is_there() -> None:
-    named = [name for name in (*SPARK, *LONGEST) if name.startswith("tests/")]
-    assert [name for name in named if not (PROJECT / name).exists()] == []
+    assert [name for name in SPARK if not (PROJECT / name).exists()] == []

@@ -30,7 +30,6 @@ from watch.facts import MOST, Agreement, Facts, Server
 from watch.feed import KEPT, Event, Feed
 from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
-from watch.page.charts import nice
 from watch.page.templates import POLICY
 
 SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a busy one
@@ -150,7 +149,7 @@ def test_each_part_is_an_element_of_the_page_and_ids_are_unique() -> None:
     assert "breaking" in Markup(busy()).ids
 
 
-def test_what_is_wrong_is_the_headline() -> None:
+def test_what_is_wrong_is_the_headline_and_no_reader_is_green_beside_it() -> None:
     well = Markup(html_of(facts()))
     assert "All is well" in well.text
     assert "6,344,236.123" in well.text  # for who has no scripts, and is shown a new page
@@ -162,6 +161,10 @@ def test_what_is_wrong_is_the_headline() -> None:
     wrong = html_of(facts(agreement=off))
     assert '<h1 class="bad">The totals disagree at ride 12,345</h1>' in wrong
     assert "They disagree at ride 12,345." in wrong
+    box = Markup(rendered(facts(agreement=off))[1].parts["counted"])
+    assert (box.elements[0][1]["class"] or "").strip() == "bad"
+    assert "disagree" in box.text
+    assert ("span", {"class": "lag good"}) not in box.elements
 
 
 def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look() -> None:
@@ -251,9 +254,7 @@ def test_each_chart_says_in_words_what_it_shows() -> None:
     )
 
 
-def test_a_server_that_was_away_is_a_hole_in_a_chart_and_a_restored_count_no_negative_rate() -> (
-    None
-):
+def test_an_absent_server_is_a_hole_in_a_chart_and_a_restored_count_no_negative_rate() -> None:
     history = History()
     for second in range(0, 300, 5):
         taken = replace(database().rides, taken=1_000_000 + second if second < 200 else second)
@@ -295,19 +296,3 @@ def test_what_was_counted_up_to_a_limit_says_so() -> None:
     assert "10,000+ queued, 0 in flight, 10,000+ waiting" in parts.parts["receipts"]
     assert "12,300 delivered, 10,000+ dead" in parts.parts["receipts"]
     assert "10,000+ set aside" in parts.parts["rollup"]
-
-
-def test_no_reader_has_a_green_word_while_totals_disagree() -> None:
-    off = Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")})
-    _, parts = rendered(facts(agreement=off))
-    box = Markup(parts.parts["counted"])
-    assert (box.elements[0][1]["class"] or "").strip() == "bad"
-    assert "disagree" in box.text
-    assert ("span", {"class": "lag good"}) not in box.elements
-
-
-@pytest.mark.parametrize(
-    ("most", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.01, 2), (4.9, 5), (51, 100), (7_023, 10_000)]
-)
-def test_an_axis_ends_at_a_round_number_above_all(most: float, top: float) -> None:
-    assert nice(most) == pytest.approx(top)

@@ -7,7 +7,8 @@ import pytest
 
 from rocket_rides.terms import RESTORE_STATE, StateLost
 from streamer.leaders_term import BEGIN
-from tests.support.world import World, catch_up, drain, eventually, exact, limited_redis
+from tests.support.disasters import limited_redis
+from tests.support.world import World, catch_up, drain, eventually, exact
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"
 

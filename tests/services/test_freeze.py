@@ -39,7 +39,7 @@ def test_what_moves_meanwhile_is_not_seen_in_part(world: World) -> None:
         connection.between = go_on
         frozen = freeze(connection)
     [standing] = frozen.consumers
-    assert frozen.position == before.ride_id
+    assert frozen.position == standing.position
     assert (standing.position, standing.total_distance) == before
 
 

@@ -7,7 +7,8 @@ import pytest
 from rocket_rides import sessions
 from rocket_rides.health import SILENCE, is_at_work
 from rocket_rides.settings import NAME_LENGTH
-from tests.support.world import World, eventually, limited_redis
+from tests.support.disasters import limited_redis
+from tests.support.world import World, eventually
 
 NAMES = ["streamer", "x", "x (starting)", "x" * NAME_LENGTH, "käufer", "kåufer", "a#b"]
 SESSIONS = """

@@ -46,7 +46,7 @@ def test_a_leader_stopped_inside_a_batch_is_replaced(world: World) -> None:
     leader.resume()
     leader.says("standing by")
     assert chained(world)
-    assert catch_up(world.consumer()).total == 3
+    assert catch_up(world.consumer())[1] == 3
 
 
 # No lock_timeout ends this. A sequence counts also what is rolled back, so it hangs only once.
@@ -62,7 +62,7 @@ def test_a_leader_whose_statement_hangs_is_stopped_by_the_server(world: World) -
     leader.says("canceling statement due to statement timeout")
     eventually(lambda: world.staged() == 0)
     assert chained(world)
-    assert catch_up(world.consumer()).total == 3
+    assert catch_up(world.consumer())[1] == 3
 
 
 def test_sigterm_finishes_the_batch_in_hand(world: World) -> None:

@@ -12,6 +12,7 @@ from consumers.rollup.minutes import COMPUTE, SESSION, compute
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import StateLost
 from tests.support.clock import Clock
+from tests.support.disasters import limited_redis
 from tests.support.rollup import (
     complete_to,
     dirty_sets,
@@ -23,7 +24,7 @@ from tests.support.rollup import (
     send_at,
     take_at,
 )
-from tests.support.world import World, catch_up, drain, eventually, limited_redis
+from tests.support.world import World, catch_up, drain, eventually
 
 
 def test_rides_are_in_their_minutes_to_the_millimetre(world: World) -> None:

@@ -69,9 +69,14 @@ class Counting(NamedTuple):
 
     def asked(self, do: Callable[[], object]) -> Asked:
         """What is asked of the servers meanwhile."""
-        postgres, redis = self.postgres.now, self.redis.now
+        before = self.so_far
         do()
-        return Asked(*self.postgres.now.since(postgres), *self.redis.now.since(redis))
+        return Asked(*(now - then for now, then in zip(self.so_far, before, strict=True)))
+
+    @property
+    def so_far(self) -> Asked:
+        servers = self.postgres, self.redis
+        return Asked(*(count for each in servers for count in (each.asked, each.round_trips)))
 
     def of_a_minute(
         self, look: Callable[[], object], clock: Clock, idle_round: float = IDLE_ROUND

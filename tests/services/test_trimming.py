@@ -58,7 +58,7 @@ def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
         control.config_set("maxmemory", 0)
     assert world.value("SELECT last_value FROM deletes") == 1
     drain(streamer)
-    assert catch_up(world.consumer()).total == 6
+    assert catch_up(world.consumer())[1] == 6
 
 
 def test_a_leader_makes_room_in_a_full_redis_and_goes_on_when_there_is_some(world: World) -> None:
@@ -94,7 +94,7 @@ def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> Non
     world.send(*range(1, 3001))
     trimming(world, length=1000).trim()
     assert world.log().length() < 1200
-    assert catch_up(gone).total == sum(range(1, 3001))
+    assert catch_up(gone)[1] == sum(range(1, 3001))
 
 
 def is_read(staff: Staff, rides: int) -> bool:

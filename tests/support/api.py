@@ -1,8 +1,6 @@
 """The API in a process of its own, and a client for it."""
 
 import json
-import time
-from collections.abc import Callable
 from http import HTTPStatus
 
 import httpx
@@ -52,11 +50,3 @@ def is_problem(response: httpx.Response, status: int, kind: str = "about:blank")
     phrase = RENAMED.get(status, HTTPStatus(status).phrase)
     assert kind != "about:blank" or problem["title"] == phrase
     return len(problem["detail"]) > 5
-
-
-def within_two_seconds(request: Callable[[], httpx.Response]) -> httpx.Response:
-    """The bound is part of the API's contract; a stuck request would take far longer."""
-    start = time.monotonic()
-    answer = request()
-    assert time.monotonic() - start < 2
-    return answer

@@ -1,18 +1,16 @@
-"""A headless Chromium that reports on a page: its console, its requests, its layout.
+"""A headless Chromium that reports on a page: its console, its layout.
 
 Debian's chromium and chromium-driver are enough. Nothing is downloaded, and only servers whose
 pages are opened are contacted.
 """
 
-import json
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
 
 import pytest
 from axe_core_python.selenium import Axe  # type: ignore[import-untyped]
@@ -65,31 +63,10 @@ WATCH_BUTTONS = """
     };
     look();
 """
-FOCUSED = """
-    const element = document.activeElement, style = getComputedStyle(element);
-    const box = element.getBoundingClientRect();
-    const [x, y] = [box.left + Math.min(box.width, 40) / 2, Math.max(box.top, 0) + 10];
-    return {
-        name: element === document.body ? "" : element.id || element.getAttribute("aria-label")
-            || element.innerText,
-        outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
-        seen: element.contains(document.elementFromPoint(x, y)),
-        top: box.top + scrollY,
-    };
-"""
-
-
-class Focus(NamedTuple):
-    """The element that has the focus, and its place in pixels; no name where none has it."""
-
-    name: str
-    outlined: bool
-    seen: bool  # in the window, as far as it is scrolled, with nothing before it
-    top: float
 
 
 class Browser:
-    """One window. Its console and requests are those of the page that was opened last."""
+    """One window. Its console is that of the page that was opened last."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
@@ -104,8 +81,7 @@ class Browser:
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         size = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", **size)
-        for kind in ("browser", "performance"):
-            self._new(kind)
+        self.console()
         self.driver.get(url)
 
     def command(self, name: str, **parameters: object) -> Any:
@@ -144,25 +120,12 @@ class Browser:
 
     def console(self) -> list[str]:
         """New warnings and errors, those about the page's Content-Security-Policy included."""
-        lines = [line for line in self._new("browser") if line["level"] in ("WARNING", "SEVERE")]
-        return [f"{line['source']}: {line['message']}" for line in lines]
-
-    def requests(self) -> list[str]:
-        """The URLs that were newly asked of any server."""
-        urls = []
-        for line in self._new("performance"):
-            event = json.loads(line["message"])["message"]
-            match event["method"]:
-                case "Network.requestWillBeSent":
-                    urls.append(event["params"]["request"]["url"])
-                case "Network.webSocketCreated":
-                    urls.append(event["params"]["url"])
-        return [url for url in urls if urlsplit(url).scheme in ("http", "https", "ws", "wss")]
-
-    def _new(self, kind: str) -> list[dict[str, Any]]:
-        """The lines of a log since it was last read."""
-        lines: list[dict[str, Any]] = self.driver.get_log(kind)  # type: ignore[no-untyped-call]
-        return lines
+        lines: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [
+            f"{line['source']}: {line['message']}"
+            for line in lines
+            if line["level"] in ("WARNING", "SEVERE")
+        ]
 
     def audit(self) -> list[str]:
         """The serious and critical findings of axe-core, with their places."""
@@ -183,10 +146,11 @@ class Browser:
         """The places of each button since `watch_buttons`: left, top, width, height."""
         return {name: [*seen] for name, seen in self.script("return window.places").items()}
 
-    def tab(self) -> "Focus":
-        """Press Tab; returns what has the focus then."""
+    def tab(self) -> str:
+        """Press Tab; returns the id of what has the focus then."""
         self.press(Keys.TAB)
-        return Focus(**self.script(FOCUSED))
+        focused: str = self.script("return document.activeElement.id")
+        return focused
 
     def press(self, key: str) -> None:
         """Press a key, wherever the focus is."""
@@ -212,8 +176,7 @@ def browser() -> Iterator[Browser]:
     os.environ.update(QUIET)
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    options.set_capability("goog:perfLoggingPrefs", {"enableNetwork": True, "enablePage": False})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = ChromeService(
         executable_path=shutil.which("chromedriver") or "",
         log_output=subprocess.DEVNULL,

@@ -48,7 +48,6 @@ def fresh_world(
                 admin.execute(f"ALTER DATABASE {name} SET {setting} = {value}")
     with world_on(postgres, redis, name, folder, url) as world:
         yield world
-        world.log().redis.delete(name)
     with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -78,10 +77,11 @@ def migrated(prepared: Path, settings: Mapping[str, str] | None = None) -> Itera
 def world_on(
     postgres: Postgres, redis: Redis, stream: str, folder: Path, url: str = ""
 ) -> Iterator[World]:
-    """A world on the only database of a cluster."""
+    """A world with an empty log, by default on the only database of a cluster."""
     world = World(postgres, redis, url or postgres.url, stream, folder)
     try:
         yield world
+        world.log().redis.delete(stream)
     finally:
         world.close()
 
@@ -94,7 +94,6 @@ def world_of_its_own(redis: Redis, folder: Path, prepared: Path) -> Iterator[Wor
         world_on(server, redis, server.sockets.parent.name, folder) as world,
     ):
         yield world
-        world.log().redis.delete(world.stream)
 
 
 def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
@@ -141,4 +140,3 @@ def world_on_pair(pair: PostgresPair, redis: Redis, folder: Path) -> Iterator[Wo
     stream = pair.primary.sockets.parent.name
     with world_on(pair.primary, redis, stream, folder, url) as world:
         yield world
-        world.log().redis.delete(world.stream)

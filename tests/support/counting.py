@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from anyio.from_thread import start_blocking_portal
 from hiredis import Reader
@@ -19,22 +18,12 @@ PIECE = 1 << 16  # bytes; the most that is carried at a time
 Count = Callable[[bytes], int]  # how many are complete with this piece of a connection's requests
 
 
-class Counted(NamedTuple):
-    """What all clients together have asked."""
-
-    asked: int  # statements, or commands
-    round_trips: int
-
-    def since(self, before: "Counted") -> "Counted":
-        return Counted(self.asked - before.asked, self.round_trips - before.round_trips)
-
-
 class Counter:
     """Counts for one server; `counts` makes what counts for one connection."""
 
     def __init__(self, server: Path, counts: Callable[[], Count]) -> None:
         self._server, self._counts = server, counts
-        self.now = Counted(0, 0)
+        self.asked, self.round_trips = 0, 0  # so far, of all connections
 
     async def serve(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         """Serve a connection until either end closes it."""
@@ -52,8 +41,8 @@ class Counter:
         answering = asyncio.create_task(answer())
         with suppress(ConnectionError):
             while data := await requests.read(PIECE):
-                trips = self.now.round_trips + server_has_answered
-                self.now = Counted(self.now.asked + count(data), trips)
+                self.asked += count(data)
+                self.round_trips += server_has_answered
                 server_has_answered = False
                 server.write(data)
         server.close()

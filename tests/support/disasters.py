@@ -1,6 +1,8 @@
-"""Disasters of servers, a database that fails on purpose, and rides that keep coming meanwhile."""
+"""Disasters of servers, servers that refuse on purpose, and rides that keep coming meanwhile."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 
 import psycopg
@@ -87,6 +89,15 @@ def trigger(world: World, name: str, event: str, body: str) -> None:
         """,
         prepare=False,
     )
+
+
+@contextmanager
+def limited_redis(world: World, command: str) -> Iterator[str]:
+    """The URL of a Redis user who may do everything but this command."""
+    rights = ["on", ">secret", "~*", "+@all", f"-{command}"]
+    world.log().command("ACL", "SETUSER", "limited", *rights)
+    yield world.redis.url.replace("unix://", "unix://limited:secret@")
+    world.log().command("ACL", "DELUSER", "limited")
 
 
 class Rides:

@@ -3,13 +3,11 @@
 Beside it, a second terminal, in which the person runs programs.
 """
 
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,18 +36,6 @@ class Fleet:
         self.client = httpx.Client(
             base_url=self.url, limits=httpx.Limits(max_keepalive_connections=0)
         )
-        self.terminal: int | None = None
-
-    def open_terminal(self) -> None:
-        """Start it in a terminal of its own from now on."""
-        self._persons_end, self.terminal = os.openpty()
-
-    def close_terminal(self) -> None:
-        """Close that terminal, if it is open: what runs in it is sent SIGHUP."""
-        if self.terminal is not None:
-            os.close(self.terminal)
-            os.close(self._persons_end)
-            self.terminal = None
 
     def start(self) -> None:
         """Start all of the Procfile's processes, and wait until they serve."""
@@ -64,18 +50,10 @@ class Fleet:
                 [sys.executable, "-m", "demo", "--env", os.devnull],
                 cwd=PROJECT,
                 env=given | self.settings,
-                stdin=self.terminal,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=self._as_from_a_shell,
             )
-
-    def _as_from_a_shell(self) -> None:
-        """Also where these tests were started by nohup."""
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        if self.terminal:
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # it controls the new session
 
     @property
     def settings(self) -> dict[str, str]:
@@ -88,10 +66,6 @@ class Fleet:
             return self.client.get("/readyz").is_success
         except httpx.TransportError:
             return False
-
-    def is_welcomed(self) -> bool:
-        """Whether it has printed its welcome. Fails when it has ended."""
-        return self.ready() and "The fleet is up" in self.output.read_text()
 
     def processes(self) -> list[psutil.Process]:
         """Every living process of this fleet, its servers included."""
@@ -114,10 +88,10 @@ class Fleet:
         except psutil.Error:
             return False
 
-    def ends(self, patience: float = PATIENCE) -> None:
+    def ends(self) -> None:
         """Wait until no process of this fleet lives, including those that it started meanwhile."""
-        self.honcho.wait(patience)
-        eventually(lambda: not self.processes(), "the end of all processes", patience)
+        self.honcho.wait(PATIENCE)
+        eventually(lambda: not self.processes(), "the end of all processes")
 
     def kill(self) -> None:
         """SIGKILL all processes of the fleet, including those that were started meanwhile."""

@@ -1,12 +1,13 @@
-"""The live page, in a process of its own or in the test's, a client for it, and its parsers."""
+"""The live page, served from the test's own process, and a client for it."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
+import pytest
 from aiohttp import web
 from anyio.from_thread import start_blocking_portal
 
@@ -14,7 +15,8 @@ from demo.page import Demolition, Run
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
-from tests.support.world import PATIENCE, Service, World
+from tests.support.world import PATIENCE
+from watch import watching
 from watch.facts import Facts
 from watch.server import Site
 from watch.watching import Watcher
@@ -25,11 +27,14 @@ STOP_REDIS = SimpleNamespace(
 )
 
 
-class Onlooker:
-    """A client for a page. It sends what a browser sends from the page itself."""
+class Served:
+    """The page, served from the test's own process, and a client for it.
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    The client sends what a browser sends from the page itself.
+    """
+
+    def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
+        self.watcher, self.site, self.port = watcher, site, port
         self.url = f"http://127.0.0.1:{port}"
         # No connection outlives its request: the server may just be closing an idle one.
         self.client = httpx.Client(
@@ -42,34 +47,18 @@ class Onlooker:
         return self.client.get("/").raise_for_status().text
 
     @contextmanager
-    def events(self, **headers: str) -> Iterator[Iterator["Event"]]:
-        """The stream of events that the page's script receives; it does not end."""
+    def events(self, **headers: str) -> Iterator[Iterator[str]]:
+        """The data of the events that the page's script receives; they do not end."""
         with self.client.stream("GET", "/events", headers=headers) as answer:
             answer.raise_for_status()
-            yield parsed(answer.iter_lines())
+            lines = answer.iter_lines()
+            yield (line.removeprefix("data: ") for line in lines if line.startswith("data: "))
 
     @contextmanager
     def ticks(self) -> Iterator[Iterator[Any]]:
         """The same, decoded from JSON."""
         with self.events() as events:
-            yield (json.loads(event.data) for event in events)
-
-
-class Page(Onlooker):
-    """`python -m watch` on a world."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(free_ports())
-        self.world = world
-        self.service: Service = world.service("watch", WATCH_PORT=str(self.port)).says("Listening")
-
-
-class Served(Onlooker):
-    """The page, served from the test's own process."""
-
-    def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
-        super().__init__(port)
-        self.watcher, self.site = watcher, site
+            yield map(json.loads, events)
 
     def form(self, **changed: str) -> dict[str, str]:
         """The fields of the form that breaks the fleet."""
@@ -85,7 +74,8 @@ def serving(
 ) -> Iterator[Served]:
     """A server of the page on an event loop in its own thread, until the end of the block.
 
-    With `run` it is the page of a demo: it has one button, for which `run` breaks the fleet.
+    With `run` it is the page of a demo: it has one button, for which `run` breaks the fleet. Looks
+    follow one another ten times as fast as they do.
     """
     config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
     demolition = Demolition(config, {"stop-redis": STOP_REDIS}, run) if run else None
@@ -100,28 +90,12 @@ def serving(
         await web.TCPSite(runner, "127.0.0.1", config.page_port).start()
         return Served(watcher, site, config.page_port), runner
 
-    with start_blocking_portal() as loop:
+    with pytest.MonkeyPatch.context() as patch, start_blocking_portal() as loop:
+        patch.setattr(watching, "SEEN", watching.SEEN / 10)
+        patch.setattr(watching, "UNSEEN", watching.UNSEEN / 10)
         served, runner = loop.call(serve)
         try:
             yield served
         finally:
             served.client.close()
             loop.call(runner.cleanup)
-
-
-class Event(NamedTuple):
-    """A server-sent event."""
-
-    type: str
-    data: str
-
-
-def parsed(lines: Iterator[str]) -> Iterator[Event]:
-    """The server-sent events, each of which has one line of data."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(": ")
-        if line:
-            fields[name] = value
-        elif "data" in fields:
-            yield Event(fields.pop("event", "message"), fields.pop("data"))

@@ -18,7 +18,6 @@ import trustme
 
 from demo.embedded import stock
 from demo.embedded.account import server_account
-from demo.embedded.failures import RefusedToStart
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.stream_servers import REDIS
 from lab.ports import free_ports
@@ -128,12 +127,6 @@ def secure_servers() -> Iterator[Secure]:
                 operator.execute(OWNER)
                 operator.execute(ROLES.replace("'PASSWORD'", f"'{PASSWORD}'").encode())
             yield Secure(postgres, log, at["authority.pem"], at["other.pem"])
-        except RefusedToStart as reason:
-            if not re.search(
-                "tls-port.* Bad directive|TLS support|SSL is not supported", str(reason)
-            ):
-                raise
-            pytest.skip("this Postgres or this Redis was built without TLS")
         finally:
             postgres.stop()
             log.stop()

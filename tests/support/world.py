@@ -5,11 +5,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 import psycopg
 
@@ -63,13 +63,6 @@ def eventually(
         time.sleep(max(min(2 * (looked - began), LONGEST_PAUSE), pause))
 
 
-class Standing(NamedTuple):
-    """The ride at which a consumer stands, and its total in metres."""
-
-    ride_id: int
-    total: Decimal
-
-
 class Consumer(Reader[Total]):
     """A consumer of the kind `python -m consumers`."""
 
@@ -78,8 +71,9 @@ class Consumer(Reader[Total]):
         return self.handler.distance
 
     @property
-    def standing(self) -> Standing:
-        return Standing(self.at.position, self.total)
+    def standing(self) -> tuple[int, Decimal]:
+        """The position at which it stands, and its total in metres."""
+        return self.at.position, self.total
 
 
 @dataclass
@@ -200,10 +194,8 @@ class World:
         """The well-formed records in the log, in its order."""
         found = []
         for entry in self.log().read("0-0", 1_000_000):
-            try:
+            with suppress(Invalid):
                 found.append(decode(entry.fields))
-            except Invalid:
-                continue
         return found
 
     def staged(self) -> int:
@@ -234,8 +226,8 @@ def drain(streamer: Streamer) -> int:
     return sum(iter(streamer.run_once, 0))
 
 
-def catch_up(consumer: Consumer) -> Standing:
-    """Run the consumer until a round finds nothing to do."""
+def catch_up(consumer: Consumer) -> tuple[int, Decimal]:
+    """Run the consumer until a round finds nothing to do; returns its standing."""
     while not consumer.run_once().did_nothing:
         pass
     return consumer.standing
@@ -297,15 +289,6 @@ def transaction(world: World) -> Iterator[psycopg.Connection]:
         if not connection.closed:
             connection.rollback()  # and wait for it: after a mere close the server may take a while
         connection.close()
-
-
-@contextmanager
-def limited_redis(world: World, command: str) -> Iterator[str]:
-    """The URL of a Redis user who may do everything but this command."""
-    rights = ["on", ">secret", "~*", "+@all", f"-{command}"]
-    world.log().command("ACL", "SETUSER", "limited", *rights)
-    yield world.redis.url.replace("unix://", "unix://limited:secret@")
-    world.log().command("ACL", "DELUSER", "limited")
 
 
 def chained(world: World) -> bool:

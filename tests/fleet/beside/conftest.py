@@ -17,7 +17,7 @@ def fleet(prepared: Path) -> Iterator[Fleet]:
     """All of the Procfile, with all of the page's buttons."""
     with a_fleet(prepared) as fleet:
         fleet.start()
-        eventually(fleet.is_welcomed, "the welcome")
+        eventually(lambda: "The fleet is up" in fleet.output.read_text(), "the welcome")
         yield fleet
 
 
