@@ -82,8 +82,8 @@ class Stand:
 
 
 @contextlib.contextmanager
-def stand() -> Iterator[Stand]:
-    """Start servers with an empty, migrated database; stop them and remove their files."""
+def stand(cell: int = 0) -> Iterator[Stand]:
+    """Start servers with an empty database of that cell; stop them and remove their files."""
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
         folder.chmod(0o755)  # the servers' user, not root, must reach its folder inside
@@ -92,7 +92,7 @@ def stand() -> Iterator[Stand]:
         for server in (postgres, stream):
             exits.callback(server.stop)
             server.start()
-        migrations.upgrade(postgres.url)
+        migrations.upgrade(postgres.url, cell)
         yield Stand(folder, postgres, stream)
 
 

@@ -1,0 +1,140 @@
+"""Two cells with a core each, compared with one of them alone; and what the router costs.
+
+Linux only. A cell's servers and services, its load and whoever gets its receipts are all pinned to
+the cell's core, so the second cell takes nothing from the first but what both share: memory,
+caches and the disk. The router is not part of that; it is measured before one API, unpinned.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from itertools import cycle
+from typing import NamedTuple
+
+import psutil
+
+from demo.embedded.welcome import answers
+from lab.benchmarks import load
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.fleet import fleet
+from lab.benchmarks.idle import seconds_used
+from lab.benchmarks.stand import HOST, Stand, running, stand, value
+from lab.ports import free_ports
+from lab.processes import clean_environment
+from lab.until import until
+from rocket_rides.settings import PROJECT
+
+HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
+CLIENTS = 8
+SECONDS = 4
+ROUNDS = 4
+RIDES = "SELECT count(*) FROM rides"
+
+
+def measure(stand: Stand) -> list[Figure]:
+    """Both cells and one of them take turns; then one API, through the router and directly."""
+    return [side_by_side(), *through_the_router(stand)]
+
+
+def side_by_side() -> Figure:
+    """Rides of both at once, beside those of either while the other is idle."""
+    figure = Figure(
+        f"Rides of two cells with a core each, {CLIENTS} clients each",
+        "requests/s",
+        "one of them alone",
+        Goal("ratio", ">=", 1.9),
+    )
+    with _cell(0) as first, _cell(1) as second:
+        either = cycle([first, second])
+
+        def both() -> float:
+            return sum(rate.result() for rate in [first.load(), second.load()])
+
+        return figure.measure(ROUNDS, both, lambda: next(either).load().result())
+
+
+def through_the_router(stand: Stand) -> list[Figure]:
+    """Rides with a key, of which it computes the slot and looks it up."""
+    rides = Figure(f"Rides through the router, {CLIENTS} clients", "requests/s", "directly")
+    cost = Figure("processor time of a request, router", "µs", "of the same, API and Postgres")
+    postgres = psutil.Process(stand.postgres.pid)
+    with (
+        stand.connect() as connection,
+        stand.api() as (port, api),
+        _router(stand, port) as (router_port, router),
+    ):
+
+        def routed() -> float:
+            taken = -value(connection, RIDES)
+            before = seconds_used(router), seconds_used(api) + seconds_used(postgres)
+            rate = load.rate(router_port, load.rides_with_keys(), CLIENTS, SECONDS)
+            after = seconds_used(router), seconds_used(api) + seconds_used(postgres)
+            taken += value(connection, RIDES)
+            cost.runs.append(1e6 * (after[0] - before[0]) / taken)
+            cost.limits.append(1e6 * (after[1] - before[1]) / taken)
+            return rate
+
+        def directly() -> float:
+            return load.rate(port, load.rides_with_keys(), CLIENTS, SECONDS)
+
+        rides.measure(ROUNDS, routed, directly)
+    return [rides, cost]
+
+
+class _Cell(NamedTuple):
+    """A fleet on a core of its own, and a process on the same core that can load it."""
+
+    port: int
+    clients: Executor
+
+    def load(self) -> Future[float]:
+        """Begin; the result is how many rides a second were taken."""
+        return self.clients.submit(load.rate, self.port, load.RIDES, CLIENTS, SECONDS)
+
+
+@contextlib.contextmanager
+def _cell(number: int) -> Iterator[_Cell]:
+    """Run a cell on the core of the same number."""
+    with contextlib.ExitStack() as exits:
+        with _on_core(number):
+            servers = exits.enter_context(stand(number))
+            port, _ = exits.enter_context(fleet(servers))
+            clients = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+            exits.enter_context(clients)
+            clients.submit(os.getpid).result()  # it starts its process only now
+        yield _Cell(port, clients)
+
+
+@contextlib.contextmanager
+def _on_core(number: int) -> Iterator[None]:
+    """What is started in the block, stays on this core: a process inherits that."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(before)[number]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def _router(stand: Stand, port: int) -> Iterator[tuple[int, psutil.Process]]:
+    """Run HAProxy, with this API as the cell of all slots; yields its port and its process."""
+    if HAPROXY is None:
+        raise RuntimeError("there is no haproxy here")
+    own_port, folder = free_ports(), stand.folder
+    settings = {
+        "ROUTER": f"{HOST}:{own_port}",
+        "ROUTER_SOCKET": str(folder / "router"),
+        "ROUTER_MAP": str(CONFIGURATION.with_name("slots.map")),
+        "CELL_0": f"{HOST}:{port}",
+        "CELL_1": f"{HOST}:{port}",
+    }
+    command = [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)]
+    environment = clean_environment() | settings
+    with running(command, PROJECT, folder / "router.log", environment) as process:
+        until(lambda: answers(f"{HOST}:{own_port}", "/readyz"), "the router does not get ready")
+        yield own_port, process
