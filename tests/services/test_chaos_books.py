@@ -39,7 +39,7 @@ FALSIFIED = [
     ("DELETE FROM receipts", "is not in the inbox, which is complete to ride"),
     ("INSERT INTO receipts (ride_id) VALUES (0)", "receipt of ride 0, which does not exist"),
     ("UPDATE receipts SET outcome = NULL, decided_at = NULL", "has no outcome, and receipts are"),
-    ("UPDATE receipts SET outcome = 'dead', dead_at = now()", "dead, and was not meant to be"),
+    ("UPDATE receipts SET outcome = 'dead', decided_at = now()", "dead, and was not meant to be"),
     ("UPDATE receipts SET excused = 1, unfinished = 1", "1 do not count, and 1 have no known end"),
     ("UPDATE receipts SET lease = gen_random_uuid()", "is leased, and nobody makes an attempt"),
     ("UPDATE receipts SET lease = gen_random_uuid(), unfinished = 1", "delivered, and still leas"),
