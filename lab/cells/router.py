@@ -14,7 +14,7 @@ from demo.embedded.welcome import answers
 from lab.cells.cell import Cell
 from lab.cells.network import Host
 from lab.processes import clean_environment, start
-from lab.until import POLL, until
+from lab.until import until
 from rocket_rides.settings import PROJECT
 
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -22,8 +22,9 @@ CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
 PORT = 8080
 PAUSES = (1.0, 4.0)  # seconds between two moves
 AGAIN_AFTER = 1.0  # seconds; a cell is away, or the router is
-KILLED = 0.4  # of the moves
-LONGEST = 0.15  # seconds from the pause of the slots until a move is killed
+KILLED = 0.5  # of the moves
+LONGEST = 0.06  # seconds from the pause of its slots until a move is killed
+GLANCE = 0.005
 PATIENCE = 90.0  # seconds for a move, in which a cell may be down
 
 
@@ -103,7 +104,7 @@ class Mover(threading.Thread):
         moving = self._router.move(slots, cell)
         if is_killed:
             while moving.poll() is None and ">" not in self._router.map.read_text():
-                time.sleep(POLL)
+                time.sleep(GLANCE)
             time.sleep(killed_after)
             moving.kill()
         while moving.wait() != 0:
