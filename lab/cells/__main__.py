@@ -7,7 +7,7 @@ moves are killed, too. In the end every request is accounted for, over both cell
 
 Status 0: no ride was lost or taken twice, except for what a restore had to undo. Status 1: there is
 a line for each finding, and the folder of the logs is kept. Ctrl-C ends a drill with status 130,
-SIGTERM with 143; it leaves no processes, namespaces or files.
+SIGTERM with 143; it leaves no processes, namespaces or files. SIGKILL leaves a folder of logs.
 """
 
 import argparse

@@ -4,7 +4,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +16,8 @@ from lab.cells.router import Mover, Router
 from lab.until import PATIENCE, until
 
 PAUSES = (1.0, 3.0)  # seconds between two faults
-CALM = DEAD = (
-    8.0  # seconds before a cell is killed in which nothing else is broken; until it starts
-)
+CALM = 8.0  # seconds before a cell is killed, in which nothing else is broken
+DEAD = 8.0  # seconds until it starts again
 RIDES_AFTER_BACKUP = (1.0, 4.0)
 CUT_OFF = (2.0, 6.0)
 ROUTER_DOWN = (0.2, 2.0)
@@ -57,7 +56,10 @@ class Drill:
         print(f"{time.monotonic() - self._began:5.1f} s  {line}", flush=True)
 
     def run(self, seconds: float) -> Books:
-        """Play, settle, and return the books. Raises ServerFailed or TimeoutError."""
+        """Play, settle, and return the books. Raises ServerFailed or TimeoutError.
+
+        Each fault is injected by this thread, one after another, and undone before the next.
+        """
         for cell in self.cells:
             self._exits.callback(cell.stop)
             cell.start()
@@ -102,7 +104,7 @@ class Drill:
         return f"cell {cell.number} cut off, for {seconds:.1f} s"
 
     def restore_cell(self) -> str:
-        """No slot moves meanwhile: docs/cells.md says why."""
+        """No slot moves between the backup and its restore, or its keys would be lost: see docs/cells.md."""
         cell, seconds = self._dice.choice(self.cells), self._dice.uniform(*RIDES_AFTER_BACKUP)
         with self.mover.busy:
             cell.restore(seconds, self._dice)
@@ -119,10 +121,9 @@ class Drill:
         found = [*self.crowd.journal.troubles]
         if self.mover.error:
             found.append(self.mover.error)
-        try:
-            until(lambda: not self._left(), "", PATIENCE)
-        except TimeoutError:
-            found += self._left()
+        with suppress(TimeoutError):
+            until(lambda: not self._left(), "what is left is among the findings", PATIENCE)
+        found += self._left()
         return Books(
             self.crowd.journal.asks,
             {cell.number: cell.final_state() for cell in self.cells},
