@@ -104,7 +104,7 @@ class Drill:
         return f"cell {cell.number} cut off, for {seconds:.1f} s"
 
     def restore_cell(self) -> str:
-        """No slot moves between the backup and its restore, or its keys would be lost: see docs/cells.md."""
+        """No slot moves from the backup to its restore, which would lose its keys."""
         cell, seconds = self._dice.choice(self.cells), self._dice.uniform(*RIDES_AFTER_BACKUP)
         with self.mover.busy:
             cell.restore(seconds, self._dice)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import median, quantiles
 
-from lab.cells.books import Books, undone
+from lab.cells.books import Books, nothing_is_double, nothing_is_lost, undone
 from lab.cells.drill import CALM, DEAD, Drill
 from rocket_rides.database import CELL_SIZE
 
@@ -23,6 +23,8 @@ def table(drill: Drill, books: Books) -> str:
         "faults": _counted(drill.struck),
         "moves of slots": f"{drill.mover.moves}, killed {drill.mover.killed} times",
         "undone by restores": f"{undone(books):,}",
+        "lost": f"{len([*nothing_is_lost(books)])}",
+        "double": f"{len([*nothing_is_double(books)])}",
         "a neighbour's p99": _neighbours(drill, books),
     }
     return "\n".join(f"{name:<20} | {figure}" for name, figure in figures.items())

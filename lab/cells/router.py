@@ -22,8 +22,8 @@ CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
 PORT = 8080
 PAUSES = (1.0, 4.0)  # seconds between two moves
 AGAIN_AFTER = 1.0  # seconds; a cell is away, or the router is
-KILLED = 0.5  # of the moves, unless they are over sooner
-LONGEST = 0.06  # seconds from the pause of its slots until a move is killed
+KILLED = 0.7  # of the moves, unless they are over sooner
+LONGEST = 0.04  # seconds from the pause of its slots until a move is killed
 GLANCE = 0.005  # seconds between two looks at the map
 PATIENCE = 90.0  # seconds for a move, in which a cell may be down
 
