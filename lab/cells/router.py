@@ -57,6 +57,10 @@ class Router:
             self._process.kill()
             self._process.wait()
 
+    def cell_of(self, slot: int) -> int:
+        """The cell that has it, while no move is under way."""
+        return int(self.map.read_text().splitlines()[slot].split()[1])
+
     def move(self, slots: str, cell: int) -> subprocess.Popen[bytes]:
         """Begin to give slots to a cell."""
         return self._run([sys.executable, "-m", "api.router", slots, str(cell)])
@@ -89,7 +93,7 @@ class Mover(threading.Thread):
                     self._move(slots, cell)
                 self._ending.wait(self._dice.uniform(*PAUSES))
                 first, last = sorted(self._dice.sample(range(256), 2))
-                slots, cell = f"{first:02x}-{last:02x}", self._dice.randrange(2)
+                slots, cell = f"{first:02x}-{last:02x}", 1 - self._router.cell_of(first)
         except TimeoutError as reason:
             self.error = str(reason)
 
