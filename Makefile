@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet status psql log dead-letters break test test-stock test-fast \
-	prove chaos images mutants reconcile lint format bench docs lock clean
+	prove chaos cells images mutants reconcile lint format bench docs lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -26,6 +26,8 @@ help:
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
+	@echo "make cells   break two private cells behind the router for a minute, and account for every"
+	@echo "             request; needs Linux, root and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
 	@echo "make images  build the container images, run docker-compose.yml's services from them, by"
 	@echo "             docker compose, until all are healthy, post rides and reconcile them"
 	@echo "make mutants break the code in one place at a time, from a list: a test must notice each;"
@@ -107,6 +109,10 @@ prove:
 chaos:
 	@$(INSTALL) fleet
 	$(BIN)/python -m lab.chaos $(ARGS)
+
+cells:
+	@$(INSTALL) fleet
+	@$(BIN)/python -m lab.cells $(ARGS)
 
 # Beside a fleet that may run here: a project, ports and secrets of its own, which take precedence
 # over those in .env. The last command fails unless all totals are exact.

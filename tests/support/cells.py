@@ -1,7 +1,6 @@
 """Two cells, each an API on a database of its own, and HAProxy before them."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from api.router.moving import FENCE
 from api.router.slots import SLOTS, HAProxy, read, write
+from lab.cells.router import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from migrations import upgrade
 from rocket_rides.database import CELL_SIZE
@@ -21,9 +21,6 @@ from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
 from tests.support.world import PATIENCE, World, eventually
-
-PROGRAM = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
 
 
 class Cells:
@@ -53,9 +50,9 @@ class Cells:
 
     def start(self) -> None:
         """Start the router, and wait until it takes both cells for healthy."""
-        assert PROGRAM
+        assert HAPROXY
         self._process = subprocess.Popen(
-            [PROGRAM, "-q", "-db", "-f", str(CONFIGURATION)],
+            [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)],
             env=os.environ | self.settings,
             stderr=subprocess.DEVNULL,
         )
@@ -118,7 +115,7 @@ class Cells:
 @contextmanager
 def two_cells(world: World, folder: Path) -> Iterator[Cells]:
     """They share the servers of the `world`."""
-    if PROGRAM is None:
+    if HAPROXY is None:
         pytest.skip("there is no haproxy here")
     with ExitStack() as exits:
         other = exits.enter_context(fresh_world(world.postgres, world.redis, folder, {}))

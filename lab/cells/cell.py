@@ -1,0 +1,150 @@
+"""A cell on its host: Postgres, Redis, an API, a streamer, and the consumers that add up."""
+
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+
+import migrations
+from demo.embedded.welcome import answers
+from lab.cells.network import Host
+from lab.chaos.backup import Backup
+from lab.chaos.books.tables import broken
+from lab.chaos.evidence import FinalState, Restore, read_final_state
+from lab.chaos.faults.postgres_server import PROMOTED
+from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.machines import Disk
+from lab.chaos.postgres_pair import ask, connect
+from lab.chaos.service import Service
+from lab.until import until
+from rocket_rides.errors import Unavailable
+from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
+
+PORT = 8000  # on a host of its own
+COMMANDS = {
+    "api": ["api"],
+    "streamer": ["streamer"],
+    "total": ["consumers", "total"],
+    "rollup": ["consumers.rollup"],
+}
+# Its own processes come by the socket in its folder; whoever moves slots, over the network.
+MAY_LOG_IN = "local all,replication all trust\nhost all all 10.0.0.0/24 trust\n"
+# What is not yet, or wrongly, added up. Each statement shares nothing with those of the services.
+TOTALS = """
+    SELECT format('%s has %s m at position %s, and the rides have %s m up to %s',
+                  name, total_distance, position, exact, newest)
+    FROM consumer_states JOIN checkpoints USING (kind, name), (
+        SELECT coalesce(sum(distance), 0) AS exact, max(id) AS newest FROM rides
+    ) taken WHERE (total_distance, position) IS DISTINCT FROM (exact, newest)
+    UNION ALL SELECT 'there is no total' WHERE NOT EXISTS (SELECT FROM consumer_states)
+"""
+MINUTES = """
+    SELECT format('the minutes have %s rides of %s m, not %s of %s m',
+                  rolled_up, metres, number, exact)
+    FROM (SELECT sum(rides) AS rolled_up, sum(distance) AS metres FROM ride_minutes) minutes,
+         (SELECT count(*) AS number, sum(distance) AS exact FROM rides) taken
+    WHERE (rolled_up, metres) IS DISTINCT FROM (number, exact)
+"""
+
+
+class Cell:
+    """One cell. Methods raise ServerFailed or TimeoutError where it does not come up again."""
+
+    def __init__(self, number: int, folder: Path, host: Host) -> None:
+        self.number = number
+        self.host = host
+        self.folder = folder / f"cell{number}"
+        self.folder.mkdir()
+        self.address = f"{host.address}:{PORT}"
+        self.database_url = f"postgresql://postgres@{host.address}:{EMBEDDED_PORT}/{DATABASE_NAME}"
+        login = self.folder / "pg_hba.conf"
+        login.write_text(MAY_LOG_IN)
+        settings = {"listen_addresses": host.address, "hba_file": str(login)}
+        self.postgres = PostgresHost(self.folder / "data", self.folder / "run", settings)
+        self.redis = RedisHost(self.folder / "log", self.folder / "run")
+        self.servers = (self.postgres, self.redis)
+        self.services: list[Service] = []
+        self.restores: list[Restore] = []
+        self._disks = [Disk(server.data) for server in self.servers]
+        self._lives = 0
+
+    def start(self) -> None:
+        """Start everything, and return when the API is ready."""
+        for disk in self._disks:
+            disk.mount()
+        with self.host.entered():
+            for server in self.servers:
+                server.keep()
+        for server in self.servers:
+            server.wait_until_it_serves()
+        migrations.upgrade(self.postgres.url, self.number)
+        self._start_services()
+
+    def _start_services(self) -> None:
+        self._lives += 1
+        environment = {
+            "CELL": str(self.number),
+            "API_HOST": self.host.address,
+            "API_PORT": str(PORT),
+            "API_WORKERS": "1",
+            "DATABASE_URL": self.postgres.url,
+            "REDIS_URL": self.redis.url,
+            "DATA_DIR": str(self.folder / "fleet"),
+        }
+        self.services = [
+            Service(f"{name}-{self._lives}", command, environment, None, self.folder)
+            for name, command in COMMANDS.items()
+        ]
+        with self.host.entered():
+            for service in self.services:
+                service.start()
+        until(lambda: answers(self.address, "/readyz"), f"cell {self.number} is not ready")
+
+    def lose(self, down_for: float) -> None:
+        """SIGKILL all its processes and servers; start them again after so many seconds."""
+        for service in self.services:
+            service.end(by=signal.SIGKILL)
+        with ThreadPoolExecutor() as at_once:
+            for crash in [at_once.submit(server.crash, down_for) for server in self.servers]:
+                crash.result()
+        self._start_services()
+
+    def restore(self, rides_for: float, dice: random.Random) -> None:
+        """A backup, some seconds of rides, a crash, and a start from the backup."""
+        backup, recovery_signal = Backup(self.postgres, "drill"), dice.random() < 0.5
+        time.sleep(rides_for)
+
+        def put_back() -> None:
+            self.restores.append(Restore(backup.began, time.monotonic()))
+            backup.restore(recovery_signal=recovery_signal)
+
+        self.postgres.crash(0, put_back)
+        # A recovering server answers before it accepts writes.
+        until(lambda: ask(self.postgres, PROMOTED), f"cell {self.number} accepts no writes")
+        backup.remove()
+
+    def left(self) -> list[str]:
+        """What is not yet added up, or wrongly: a sentence each."""
+        try:
+            with closing(connect(self.postgres)) as connection:
+                found = broken(connection, (TOTALS, MINUTES))
+        except (psycopg.Error, Unavailable):
+            found = ["its database is away"]
+        return [f"cell {self.number}: {sentence}" for sentence in found]
+
+    def final_state(self) -> FinalState:
+        with closing(connect(self.postgres)) as connection:
+            return read_final_state(connection)
+
+    def stop(self) -> None:
+        """End every process, whatever state the cell is in."""
+        for service in self.services:
+            service.end(by=signal.SIGKILL)
+        for server in self.servers:
+            server.end()
+        for disk in self._disks:
+            disk.unmount()

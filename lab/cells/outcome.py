@@ -1,0 +1,59 @@
+"""The table of a drill: what was done, and what the other cell's clients felt of a dead one."""
+
+from collections.abc import Iterator
+from statistics import median, quantiles
+
+from lab.cells.books import Books, nothing_is_double, nothing_is_lost, undone
+from lab.cells.drill import CALM, DEAD, Drill
+from rocket_rides.database import CELL_SIZE
+
+SLICE = 2.0  # seconds
+FEWEST = 20  # rides, for a p99 of a slice
+
+
+def table(drill: Drill, books: Books) -> str:
+    """The figures of a drill, one per line."""
+    answered = sum(1 for ask in books.asks if ask.answers)
+    keyed = sum(1 for ask in books.asks if ask.key)
+    figures = {
+        "rides asked for": f"{len(books.asks):,}, {keyed:,} of them with a key",
+        "rides answered": f"{answered:,}",
+        "rides in each cell": ", ".join(f"{len(one.rides):,}" for one in books.finals.values()),
+        "answers": _counted(drill.crowd.replies),
+        "faults": _counted(drill.struck),
+        "moves of slots": f"{drill.mover.moves}, killed {drill.mover.killed} times",
+        "undone by restores": f"{undone(books):,}",
+        "lost": f"{len([*nothing_is_lost(books)])}",
+        "double": f"{len([*nothing_is_double(books)])}",
+        "a neighbour's p99": _neighbours(drill, books),
+    }
+    return "\n".join(f"{name:<20} | {figure}" for name, figure in figures.items())
+
+
+def _counted(kinds: dict[str, int]) -> str:
+    return ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
+
+
+def _neighbours(drill: Drill, books: Books) -> str:
+    was: list[float] = []
+    now: list[float] = []
+    for cell, began in drill.deaths:
+        was += _p99s(books, 1 - cell, began - CALM, CALM)
+        now += _p99s(books, 1 - cell, began, DEAD)
+    if not was or not now:
+        return "too few rides"
+    before, dead = median(was), median(now)
+    return (
+        f"{dead * 1000:.0f} ms while the other cell was dead, {before * 1000:.0f} ms before:"
+        f" {dead / before:.2f} times (medians of {len(now)} and {len(was)} slices of {SLICE:.0f} s)"
+    )
+
+
+def _p99s(books: Books, cell: int, began: float, seconds: float) -> Iterator[float]:
+    """Of each slice, the 99th percentile of the seconds until a 201 that names the cell's ride."""
+    answers = [each for ask in books.asks for each in ask.answers if each.ride // CELL_SIZE == cell]
+    for number in range(int(seconds / SLICE)):
+        first = began + number * SLICE
+        took = [each.came - each.sent for each in answers if first <= each.sent < first + SLICE]
+        if len(took) >= FEWEST:
+            yield quantiles(took, n=100, method="inclusive")[98]
