@@ -59,7 +59,7 @@ def test_rides_gather_for_a_while_and_their_minute_is_computed_once(
         send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:00:30Z", 1))
         leading.run_once()
     assert 0 < leading.pause <= PAUSE
-    assert (complete_to(world), leading.dirty.lowest()) == (2, 3)
+    assert (complete_to(world), leading.dirty.lowest()) == (world.start + 2, world.start + 3)
     hurry(leading)
     assert is_complete(world)
     assert (leading.marker.marked, leading.indexer.computed) == (20, 2)
@@ -96,9 +96,9 @@ def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_a
 def test_what_is_complete_stays_so(world: World) -> None:
     """Above 2^53 a mark may have a score below the ride that is complete already."""
     leading = lead(world)
-    for upto in (5, 3):
+    for upto in (world.start + 5, world.start + 3):
         leading.generation.complete(upto)
-        assert leading.generation.complete_to == complete_to(world) == 5
+        assert leading.generation.complete_to == complete_to(world) == world.start + 5
 
 
 @pytest.mark.proves("minutes")
@@ -113,7 +113,7 @@ def test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_wi
     for _ in range(3):
         leading._due = 0
         leading.run_once()
-        risen.append(complete_to(world))
+        risen.append(complete_to(world) - world.start)
     assert risen == [4, 8, 20]
     assert exact(world)
 
@@ -123,7 +123,7 @@ def test_nothing_is_rolled_up_that_the_streamer_has_not_committed(world: World) 
     take_at(world, ("2026-03-01 10:00:01Z", 2))  # in the same minute, and staged
     hurry(lead(world))
     assert [(rides, int(distance)) for _, rides, distance in kept(world)] == [(1, 1)]
-    assert complete_to(world) == 1
+    assert complete_to(world) == world.start + 1
     world.connection.execute("DELETE FROM streamer_state")
     with pytest.raises(StateLost):
         compute(world.connection, lead(world).generation, ["2026-03-01 10:00Z"])
@@ -133,7 +133,7 @@ def test_a_minute_whose_rides_are_gone_is_empty(world: World) -> None:
     send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
     leading = lead(world)
     hurry(leading)
-    world.connection.execute("DELETE FROM rides WHERE id = 1")
+    world.connection.execute("DELETE FROM rides WHERE id = cell_start() + 1")
     compute(world.connection, leading.generation, ["2026-03-01 10:00Z", "2026-03-01 10:01Z"])
     assert exact(world)
     assert world.value("SELECT count(*) FROM ride_minutes WHERE rides = 0") == 1
@@ -154,7 +154,8 @@ def test_everything_can_be_computed_anew_while_no_ride_comes(world: World) -> No
     send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
     process = world.service("consumers.rollup").says("leading")
     eventually(lambda: is_complete(world))
-    world.connection.execute("UPDATE rides SET created_at = '2026-03-01 10:05Z' WHERE id = 1")
+    move_one = "UPDATE rides SET created_at = '2026-03-01 10:05Z' WHERE id = cell_start() + 1"
+    world.connection.execute(move_one)
     world.connection.execute(compute_anew(), prepare=False)
     eventually(lambda: is_complete(world), patience=10)
     assert process.stop() == 0
@@ -166,7 +167,7 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     world.send(1, 2)
     hurry(lead(world))
     assert is_complete(world)
-    assert total.at.position == 0
+    assert total.at.position == world.start
     assert catch_up(total) == world.truth
     letters = world.connection.execute("SELECT consumer_kind FROM dead_letters ORDER BY 1")
     assert letters.fetchall() == [("rollup",), ("total",)]
