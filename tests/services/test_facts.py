@@ -94,8 +94,8 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
         (each.kind, each.name, each.ride, each.records_behind, each.total)
         for each in database.readers
     } == {
-        (each["kind"], each["name"], each["last_ride_id"], each["records_behind"],
-         each["total_distance"])
+        (each["kind"], each["name"], each["last_ride_id"] or world.start,
+         each["records_behind"], each["total_distance"])
         for each in shown if each["kind"] != "group"
     }  # fmt: skip
     assert reader(database, "fast").seconds_behind == 0
