@@ -8,8 +8,10 @@ from analytics.ledger import Block
 from analytics.pieces import Piece
 from analytics.proofs.warehouse import against_postgres
 from analytics.result import Mismatch, Tally
+from rocket_rides.settings import CELL_SIZE
 from tests.support.world import World
 
+PUT = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (%s, 5)"
 TRUE, WRONG = Tally(3, Decimal(6)), Tally(3, Decimal("6.001"))
 
 
@@ -33,10 +35,20 @@ def test_a_warehouse_that_is_right_is_said_to_be_right(rides: World) -> None:
     assert against_postgres(rides.connection, [first_block(rides)], pieces(rides)) == []
 
 
-def test_a_file_that_was_changed_is_noticed_from_the_cells_first_ride_on(rides: World) -> None:
+def test_a_file_that_was_changed_is_noticed(rides: World) -> None:
     changed = pieces(rides, last=Decimal("3.001"))
     [mismatch] = against_postgres(rides.connection, [first_block(rides)], changed)
     assert mismatch == Mismatch(rides.start, rides.start + 3, WRONG, TRUE)
+
+
+def test_what_differs_in_the_first_block_begins_at_the_cells_first_ride(
+    world: World,
+) -> None:
+    start = 89 * CELL_SIZE
+    world.connection.execute(PUT, [start + 7])
+    block = Block(0, start + 8, start + 7, start + 7, 1, Decimal(5))
+    [mismatch] = against_postgres(world.connection, [block], [])
+    assert (mismatch.after, mismatch.upto) == (start, start + 8)
 
 
 def test_a_ledger_that_was_changed_is_noticed(rides: World) -> None:

@@ -121,6 +121,13 @@ MUTANTS = [
         tests="services/test_router.py::test_what_the_router_had_sent_to_the_old_cell_takes_no_ride_there_later",
     ),
     Mutant(
+        "a cell's fence lets every key through",
+        "CHECK ({SLOT} = ANY",
+        "CHECK ({SLOT} <> '' OR {SLOT} = ANY",
+        file="api/router/moving.py",
+        tests="services/test_router.py::test_what_the_router_had_sent_to_the_old_cell_takes_no_ride_there_later",
+    ),
+    Mutant(
         "slots move to a cell whose API is down",
         "        router.require_up(target)\n",
         "",
