@@ -316,8 +316,17 @@ def test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done(
 ) -> None:
     cells = own_cells
     cells.apis[1].service.kill()
-    eventually(lambda: cells.client.get(f"/rides/{CELL_SIZE + 1}").status_code == 503, "its notice")
-    eventually(lambda: "not ready" in cells.move(ALL, 1).stderr, "its refusal")
+
+    def is_noticed() -> bool:
+        try:
+            cells.router.require_up(1)
+        except Refused:
+            return True
+        return False
+
+    eventually(is_noticed, "the router's notice")
+    with pytest.raises(Refused, match="the API of cell 1 is not ready"):
+        move({"00"}, 1, cells.map, cells.router, cells.databases)
     cells.stop()
     with pytest.raises(Refused, match="HAProxy can't be reached"):
         move({"00"}, 1, cells.map, cells.router, cells.databases)
