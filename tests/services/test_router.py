@@ -2,47 +2,24 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from pathlib import Path
 from threading import Event
 
 import httpx
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from api.router import moving
 from api.router.__main__ import Step, move, some_slots
 from api.router.slots import SLOTS, read
-from demo.embedded.servers import Postgres, Redis
-from rocket_rides.errors import Refused, Unavailable
+from rocket_rides.errors import Refused
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.settings import CELL_SIZE
 from tests.support.api import MAYBE_TAKEN, is_problem
-from tests.support.cells import Cells, two_cells
-from tests.support.folders import short_folder
+from tests.support.cells import Cells
 from tests.support.world import eventually
 
 ALL = "00-ff"
-
-
-@pytest.fixture(scope="module")
-def both(postgres: Postgres, redis_of_kind: Callable[[str], Redis]) -> Iterator[Cells]:
-    with short_folder() as folder, two_cells(postgres, redis_of_kind("valkey"), folder) as found:
-        yield found
-
-
-@pytest.fixture
-def cells(both: Cells) -> Cells:
-    both.put_back()
-    return both
-
-
-@pytest.fixture
-def own_cells(postgres: Postgres, redis: Redis) -> Iterator[Cells]:
-    with short_folder() as folder, two_cells(postgres, redis, folder) as found:
-        yield found
 
 
 def key_of(slots: range) -> str:
@@ -146,13 +123,6 @@ def test_each_key_takes_one_ride_while_slots_move_back_and_forth(cells: Cells) -
     assert all(taken)
 
 
-def takers(cells: Cells, key: str) -> list[int]:
-    """The cells whose API takes a ride under the key, whoever brings it there."""
-    answers = [api.post(**{"Idempotency-Key": key}) for api in cells.apis]
-    assert {answer.status_code for answer in answers} <= {200, 201, 503}
-    return [cell for cell, answer in enumerate(answers) if answer.status_code != 503]
-
-
 @pytest.mark.parametrize("target", [1, 0])
 @pytest.mark.parametrize("step", Step)
 def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
@@ -172,10 +142,10 @@ def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
             cells.start()
         meanwhile = cells.post(key)
         assert meanwhile.status_code == 503 or meanwhile.json() == before
-    assert takers(cells, "during") == ([1] if step is Step.ACCEPTED else [])
+    assert cells.takers("during") == ([1] if step is Step.ACCEPTED else [])
     move(chosen, target, cells.map, cells.router, cells.databases)
     assert cells.post(key).json() == before
-    assert takers(cells, "after") == [target]
+    assert cells.takers("after") == [target]
     assert set(read(cells.map).values()) == {target}
     assert sum(cells.rides()) - sum(taken) == 1 + (step is Step.ACCEPTED)
 
@@ -231,84 +201,6 @@ def test_a_key_with_another_ride_in_the_new_cell_switches_nothing(cells: Cells) 
     assert cells.post("k").status_code == 503
     assert cells.move(ALL, 0).stdout == "cell 0 has 256 slots; 0 keys copied\n"
     assert cells.post("k").json()["ride"]["id"] == first
-
-
-def spoiled(path: Path, text: Callable[[str], str]) -> None:
-    path.write_text(text(path.read_text()))
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda text: text[5:], "must have the 256 slots 00 to ff, each once; it has 255 lines"),
-        (lambda text: text + "00 0\n", "must have the 256 slots 00 to ff, each once; it has 257"),
-        (lambda text: text[:-5] + "ff 90\n", "a line is a slot and a cell from 0 to 89, not ff 90"),
-        (lambda text: text[:-5] + "ff 0 1\n", "a line is a slot and a cell from 0 to 89, not ff 0"),
-        (lambda text: text[5:] + "00 5\n", "CELL_5_DATABASE_URL is not set: which database has"),
-    ],
-)
-def test_a_map_that_is_none_moves_nothing(
-    cells: Cells, change: Callable[[str], str], why: str
-) -> None:
-    spoiled(cells.map, change)
-    with_it = cells.map.read_text()
-    refused = cells.move("00", 1)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("not moved: ")
-    assert why in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    assert cells.map.read_text() == with_it
-
-
-@pytest.mark.parametrize(
-    ("slots", "cell", "said"),
-    [
-        ("00", 2, "not moved: CELL_2_DATABASE_URL is not set: which database has cell 2?"),
-        ("00", 90, "python -m api.router: argument CELL: 90 is no cell from 0 to 89; --help"),
-        (
-            "fg",
-            1,
-            "python -m api.router: argument SLOTS: fg is no slot from 00 to ff, and",
-        ),
-        ("80-7f", 1, "python -m api.router: argument SLOTS: 80-7f is no slot from 00 to ff, and"),
-    ],
-)
-def test_a_slot_or_a_cell_that_is_not_there_moves_nothing(
-    cells: Cells, slots: str, cell: int, said: str
-) -> None:
-    refused = cells.move(slots, cell)
-    assert refused.stderr.startswith(said)
-    assert len(refused.stderr.splitlines()) == 1
-    assert set(read(cells.map).values()) == {0}
-    assert takers(cells, "k") == [0, 1]  # neither refuses anything
-
-
-READER = "-c role=pg_read_all_data"
-
-
-@pytest.mark.parametrize(
-    ("databases", "why"),
-    [
-        ({1: "postgresql://127.0.0.1:1/rides"}, "Postgres can't be reached"),
-        ({0: 1, 1: 0}, "CELL=0 is refused: the database is cell 1"),
-        ({0: READER}, "CELL_0_DATABASE_URL is of a role that does not own idempotency_keys"),
-        ({1: READER}, "CELL_1_DATABASE_URL is of a role that does not own idempotency_keys"),
-    ],
-)
-def test_a_database_that_is_not_right_is_noticed_before_anything_is_done(
-    cells: Cells, databases: dict[int, str | int], why: str
-) -> None:
-    urls = dict(cells.databases)
-    for cell, given in databases.items():
-        if isinstance(given, int):
-            urls[cell] = cells.databases[given]
-        elif given == READER:
-            urls[cell] = make_conninfo(cells.databases[cell], options=given)
-        else:
-            urls[cell] = given
-    with pytest.raises(Unavailable, match=why):
-        move({"00"}, 1, cells.map, cells.router, urls)
-    assert takers(cells, "k") == [0, 1]
 
 
 def test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done(

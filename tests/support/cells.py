@@ -92,6 +92,12 @@ class Cells:
             check=False,
         )
 
+    def takers(self, key: str) -> list[int]:
+        """The cells whose API takes a ride under the key, whoever brings it there."""
+        answers = [api.post(**{"Idempotency-Key": key}) for api in self.apis]
+        assert {answer.status_code for answer in answers} <= {201, 503}
+        return [cell for cell, answer in enumerate(answers) if answer.status_code == 201]
+
     def rides(self) -> list[int]:
         """How many rides each cell has."""
         return [world.value("SELECT count(*) FROM rides") for world in self.worlds]
