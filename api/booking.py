@@ -47,6 +47,7 @@ TAKE_RIDE = Prepared("take_ride", TAKE)
 TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY, "idempotency_keys_pkey")
 FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
 KEYS = "idempotency_keys"
+FENCE = "idempotency_keys_fence"  # against keys that go to another cell: see `api.router.moving`
 
 
 class Ride(NamedTuple):
@@ -82,6 +83,10 @@ def _take_once(
         return _ride(*TAKE_RIDE_UNDER_KEY(connection, *values, key))
     except Repeated:
         pass
+    except psycopg.errors.CheckViolation as refused:
+        if refused.diag.constraint_name != FENCE:
+            raise
+        raise TryLater("this key moves to another cell", "ride", maybe_taken=True) from None
     except psycopg.errors.LockNotAvailable as refused:
         # The session's lock_timeout ran out. If it was for the key, an earlier request with this
         # key is under way, and may take the ride.

@@ -24,10 +24,9 @@ with engine.connect() as connection:
     context.configure(connection=connection)
     with context.begin_transaction():
         connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
-        for revision in context.get_context().get_current_heads():
-            if why := database.no_way_from(revision):
+        if context.get_context().get_current_heads():
+            session = connection.connection.driver_connection
+            if why := database.no_way_from(*session.execute(database.CURRENT_REVISION).fetchone()):
                 raise CommandError(why)
-            database.require_cell(
-                connection.connection.driver_connection, context.config.attributes["cell"]
-            )
+            database.require_cell(session, context.config.attributes["cell"])
         context.run_migrations()

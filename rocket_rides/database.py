@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from rocket_rides import session_settings
 from rocket_rides.errors import Refused, Unavailable, in_one_line
-from rocket_rides.settings import PROJECT
+from rocket_rides.settings import CELL_SIZE, PROJECT
 
 Row = TypeVar("Row")
 
@@ -23,14 +23,12 @@ REVISION = max(REVISIONS)
 UPGRADE = "run python -m migrations to upgrade it"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
-CURRENT_REVISION = "SELECT version_num FROM alembic_version"
+# And whether it has the table `cell`, without which a schema of this number is an earlier one.
+CURRENT_REVISION = """
+    SELECT version_num, to_regprocedure('cell_start()') IS NOT NULL FROM alembic_version
+"""
 
-# A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
-CELL_SIZE = 10**14
-LAST_CELL = 89  # whose positions are still below 2^53
 CELL = f"SELECT cell_start() / {CELL_SIZE}"
-# Asked first: a statement that fails would spoil its transaction.
-HAS_CELL = "SELECT to_regprocedure('cell_start()') IS NOT NULL"
 
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
@@ -148,7 +146,7 @@ def require_current_schema(connection: psycopg.Connection, cell: int | None = No
     except errors.UndefinedTable:
         row = None
     revision = row[0] if row else "empty"
-    if row and (why := no_way_from(revision)):
+    if row and (why := no_way_from(*row)):
         raise Unavailable(why)
     if revision != REVISION:
         raise Unavailable(f"the database's schema is {revision}, not {REVISION}; {UPGRADE}")
@@ -162,10 +160,10 @@ def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
     """
     if cell is None:
         return
-    [has_one] = one_row(connection.execute(HAS_CELL, prepare=False))
-    if not has_one:
+    try:
+        [found] = one_row(connection.execute(CELL, prepare=False))
+    except errors.UndefinedFunction:
         return
-    [found] = one_row(connection.execute(CELL, prepare=False))
     if found != cell:
         raise Refused(
             f"CELL={cell} is refused: the database is cell {found}, which can't be changed"
@@ -178,12 +176,12 @@ def require_writable(connection: psycopg.Connection) -> None:
         raise Unavailable(READ_ONLY)
 
 
-def no_way_from(revision: str) -> str:
+def no_way_from(revision: str, has_cell: bool) -> str:
     """Why a schema of this revision can't be upgraded; empty where it can."""
     found = f"the database's schema is {revision}"
     if revision > REVISION:
         return f"{found}, newer than this code, which needs {REVISION}; install the newer code"
-    if revision not in REVISIONS:
+    if revision not in REVISIONS or not has_cell:
         return (
             f"{found}, of an earlier design, which this code can't upgrade;"
             " start with an empty database"

@@ -28,6 +28,10 @@ PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
 EMBEDDED_PORT = 5432
 
+# A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
+CELL_SIZE = 10**14
+LAST_CELL = 2**53 // CELL_SIZE - 1  # up to it, each position is exact in JavaScript
+
 # Characters, at most, in a consumer's name: the schema says so too.
 NAME_LENGTH = 64
 
@@ -87,7 +91,7 @@ class Settings(BaseSettings):
     embedded."""
     data_dir: Path = PROJECT / ".data"
     """The folder of the embedded servers."""
-    cell: int | None = Field(default=None, ge=0, le=89)
+    cell: int | None = Field(default=None, ge=0, le=LAST_CELL)
     """The number of this fleet, 0 to 89, among several behind one router. The migration stores it
     for good; then each process refuses a database of another. Unset: 0, then the database's."""
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)

@@ -12,6 +12,7 @@ from analytics.ledger import Block, Ledger
 from analytics.pieces import BLOCK, Piece, between, by_block, total
 from analytics.result import Mismatch, Tally
 from rocket_rides.database import one_row
+from rocket_rides.settings import CELL_SIZE
 
 SAMPLE = 8  # blocks that a night checks
 RIDES_IN_BLOCK = """
@@ -41,7 +42,9 @@ def against_postgres(
         in_files = between(pieces, block.after, block.upto)
         if not postgres == in_files == block.tally or ends != [block.first, block.last]:
             warehouse = block.tally if in_files == postgres else in_files
-            mismatches.append(Mismatch(block.after, block.upto, warehouse, postgres))
+            # The first block begins where the cell does.
+            after = block.after or (block.first - 1) // CELL_SIZE * CELL_SIZE
+            mismatches.append(Mismatch(after, block.upto, warehouse, postgres))
     return mismatches
 
 

@@ -1,16 +1,14 @@
 """`python -m api.router SLOTS CELL`: gives slots, such as `00-7f`, to a cell, while rides come in.
 
-Clients may repeat requests meanwhile: each key takes one ride, over all cells. Killed at any step,
-it leaves what it was about in the map, and running it again goes on. At no moment is a slot open in
-two cells:
+Clients may repeat requests meanwhile: each key takes one ride, over all cells. A cell that has had
+a slot takes its keys only where the map on disk names that cell. Killed at any step, running it
+again goes on, and running it with the old cell gives the slots back:
 
-1. before the map on disk says that the slots move: nothing.
-2. before HAProxy knows it: requests still go to the old cell.
-3. before the old cell refuses the keys (`api.router.moving`): the slots are paused. Whoever has a
-   key of one gets a 503 with Retry-After.
-4. before the keys are copied: the same. The copy is one transaction of the new cell's.
-5. before the map on disk names the new cell: the same, with the keys in both cells.
-6. before HAProxy knows it: the same, until it is restarted.
+1. before the old cell refuses the keys (`api.router.moving`): nothing has happened.
+2. before the keys are copied: whoever has a key of these slots gets a 503 with Retry-After.
+3. before the map on disk names the new cell: the same, with the keys in both cells.
+4. before the new cell takes the keys, if it had refused them: the same.
+5. before HAProxy knows it: the same, until it is restarted.
 """
 
 import argparse
@@ -18,62 +16,83 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from enum import Enum
 from pathlib import Path
 
 import psycopg
 
-from api.router import moving, slots
-from api.router.slots import SLOTS, HAProxy, Move, Slots, move_of
-from rocket_rides import database
-from rocket_rides.database import LAST_CELL
+from api.router import slots
+from api.router.moving import Keys
+from api.router.slots import CELLS, SLOTS, HAProxy, Slots
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import reached
 from rocket_rides.process import Parser
+from rocket_rides.settings import LAST_CELL
 from rocket_rides.words import count
 
 
 class Step(Enum):
     """Where it can be made to crash, in order."""
 
-    PAUSED_ON_DISK = "after the map on disk says that the slots move"
-    PAUSED = "after HAProxy knows it"
-    FENCED = "after the old cell refuses the keys"
+    REFUSED = "after the old cell refuses the keys"
     COPIED = "after the keys are copied"
     SWITCHED_ON_DISK = "after the map on disk names the new cell"
+    ACCEPTED = "after the new cell takes the keys"
+
+
+class Unfinished(Exception):
+    """A move that has begun, and is to be run again."""
 
 
 def move(
     chosen: set[str], target: int, path: Path, router: HAProxy, databases: Mapping[int, str]
 ) -> int:
-    """Give the slots to a cell; returns how many keys were copied. Raises Refused or psycopg.Error.
+    """Give the slots to a cell; returns how many keys were copied.
 
-    Nothing moves unless HAProxy and all cells that it is about can be reached.
+    Raises Refused, Unavailable or psycopg.Error before anything is done, and then Unfinished.
     """
-    copied = 0
     with ExitStack() as until_the_end:
         until_the_end.enter_context(_the_only_move(path))
         now = slots.read(path)
-        sources = {slot: _source(slot, now[slot], target) for slot in sorted(chosen)}
-        given = {slot: source for slot, source in sources.items() if source != target}
+        sources = {now[slot] for slot in chosen} - {target}
         cells = {
-            cell: until_the_end.enter_context(_connect(cell, databases))
-            for cell in {target, *given.values()}
+            cell: until_the_end.enter_context(closing(Keys(cell, _database(cell, databases))))
+            for cell in sorted({target, *sources})
         }
-        router.require_cell(target)
+        router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
-        now |= {slot: str(Move(source, target)) for slot, source in given.items()}
-        _tell(path, router, now, Step.PAUSED_ON_DISK)
-        reached(Step.PAUSED)
-        for source in sorted(set(given.values())):
-            its = {slot for slot in given if given[slot] == source}
-            moving.refuse(cells[source], its)
-            reached(Step.FENCED)
-            copied += moving.copy(cells[source], cells[target], its)
-            reached(Step.COPIED)
-        _tell(path, router, now | dict.fromkeys(given, str(target)), Step.SWITCHED_ON_DISK)
+        try:
+            return _move(chosen, cells, target, path, router, now)
+        except (Refused, psycopg.Error, OSError) as reason:
+            back = " or ".join(map(str, sorted(sources or {target})))
+            raise Unfinished(
+                f"{in_one_line(reason)}; until it is run again, or run with cell {back} to give"
+                " the slots back, their keys get a 503"
+            ) from None
+
+
+def _move(
+    chosen: set[str], cells: dict[int, Keys], target: int, path: Path, router: HAProxy, now: Slots
+) -> int:
+    copied = 0
+    for source in sorted(cells.keys() - {target}):
+        its = _slots_of(source, now)
+        cells[source].take_only(its - chosen)
+        reached(Step.REFUSED)
+        copied += cells[target].copy(cells[source], its & chosen)
+        reached(Step.COPIED)
+    new = now | dict.fromkeys(chosen, target)
+    slots.write(path, new)  # before HAProxy: what it does must outlast its restart
+    reached(Step.SWITCHED_ON_DISK)
+    cells[target].take_only(_slots_of(target, new))
+    reached(Step.ACCEPTED)
+    router.set(new)
     return copied
+
+
+def _slots_of(cell: int, all_slots: Slots) -> set[str]:
+    return {slot for slot, its_cell in all_slots.items() if its_cell == cell}
 
 
 @contextmanager
@@ -89,35 +108,10 @@ def _the_only_move(path: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def _source(slot: str, value: str, target: int) -> int:
-    """The cell that a slot comes from. Raises Refused if it is on its way to another one."""
-    under_way = move_of(value)
-    if under_way and under_way.target != target:
-        raise Refused(
-            f"slot {slot} is on its way to cell {under_way.target}: finish that, by"
-            f" `python -m api.router {slot} {under_way.target}`"
-        )
-    return under_way.source if under_way else int(value)
-
-
-def _connect(cell: int, databases: Mapping[int, str]) -> psycopg.Connection:
+def _database(cell: int, databases: Mapping[int, str]) -> str:
     if cell not in databases:
         raise Refused(f"CELL_{cell}_DATABASE_URL is not set: which database has cell {cell}?")
-    connection = database.connect(databases[cell], "router")
-    try:
-        database.require_current_schema(connection, cell)
-        database.require_writable(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _tell(path: Path, router: HAProxy, new: Slots, step: Step) -> None:
-    """Disk first: what HAProxy does must outlast its restart."""
-    slots.write(path, new)
-    reached(step)
-    router.set(new)
+    return databases[cell]
 
 
 def some_slots(text: str) -> set[str]:
@@ -133,27 +127,29 @@ def some_slots(text: str) -> set[str]:
     return chosen
 
 
+def a_cell(text: str) -> int:
+    """A cell's number. Raises argparse.ArgumentTypeError."""
+    if text not in CELLS:
+        raise argparse.ArgumentTypeError(f"{text} is no cell from 0 to {LAST_CELL}")
+    return CELLS[text]
+
+
 def main() -> None:
     """Move slots, and say how many keys went along."""
     parser = Parser("python -m api.router", __doc__)
     parser.add_argument("slots", type=some_slots, metavar="SLOTS", help="such as 00-7f,a0")
-    parser.add_argument("cell", type=int, metavar="CELL", help="the number of the cell")
+    parser.add_argument("cell", type=a_cell, metavar="CELL", help="the number of the cell")
     given = parser.parse_args()
-    databases = {
-        cell: url
-        for cell in range(LAST_CELL + 1)
-        if (url := os.environ.get(f"CELL_{cell}_DATABASE_URL"))
-    }
+    urls = {cell: os.environ.get(f"CELL_{cell}_DATABASE_URL") for cell in CELLS.values()}
+    databases = {cell: url for cell, url in urls.items() if url}
     try:
-        if not 0 <= given.cell <= LAST_CELL:
-            raise Refused(f"a cell has a number from 0 to {LAST_CELL}, not {given.cell}")
         path = Path(_required("ROUTER_MAP"))
         router = HAProxy(_required("ROUTER_SOCKET"), path)
         copied = move(given.slots, given.cell, path, router, databases)
-    except (Refused, Unavailable, psycopg.Error, OSError) as reason:
-        sys.exit(
-            f"not moved, or not yet: {in_one_line(reason)}; what has begun goes on if run again"
-        )
+    except (Unavailable, psycopg.Error, OSError) as reason:
+        sys.exit(f"not moved: {in_one_line(reason)}")
+    except Unfinished as reason:
+        sys.exit(f"not moved yet: {reason}")
     moved = count(len(given.slots), "slot")
     print(f"cell {given.cell} has {moved}; {count(copied, 'key')} copied")  # noqa: T201
 

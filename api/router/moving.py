@@ -1,33 +1,38 @@
-"""Moving the keys of slots from one cell's database to another's.
+"""The idempotency keys of a cell: how its database takes only some, and gets those of another.
 
-A cell's *fence* is a constraint of its `idempotency_keys`: it names the slots that this cell has
-given away, and Postgres refuses their keys. So even a request that had passed the router before the
-slot was paused, and reaches the old cell an hour later, takes no ride there: its statement fails as
-a whole. Nothing depends on how long anybody waits.
+A cell's *fence* is a constraint of its `idempotency_keys`: it names the slots that this cell has,
+and Postgres refuses the keys of others. So even a request that the router had sent to the old cell,
+and that gets there an hour later, takes no ride: its statement fails as a whole, and the API
+answers 503 with Retry-After. Nothing depends on how long anybody waits, or on what HAProxy knows.
 """
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import TypeVar
 
 import psycopg
 from psycopg import sql
 
+from api.booking import FENCE
+from rocket_rides import database
+from rocket_rides.errors import Refused
+
 T = TypeVar("T")
 
 # As HAProxy computes it.
 SLOT = "left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2)"
-FENCE = "idempotency_keys_fence"
-FENCED = """
-    SELECT coalesce((
-        SELECT regexp_matches(pg_get_constraintdef(oid), '{([0-9a-f,]*)}') FROM pg_constraint
-        WHERE conrelid = 'idempotency_keys'::regclass AND conname = %s
-    ), '{""}')
+MAY_MOVE = """
+    SELECT pg_has_role(relowner, 'USAGE') AND has_database_privilege(current_database(), 'TEMP')
+    FROM pg_class WHERE oid = 'idempotency_keys'::regclass
 """
+# Who copies keys is let through: the cell that they are for does not have their slots yet.
+COPIES = "rocket_rides.copies_keys"
 # NOT VALID: the keys that it has stay, and are not read. It waits until nobody writes keys.
 PUT_FENCE = f"""
     ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE},
-        ADD CONSTRAINT {FENCE} CHECK ({SLOT} <> ALL ({{slots}}::text[])) NOT VALID
+        ADD CONSTRAINT {FENCE} CHECK ({SLOT} = ANY ({{}}::text[])
+            OR coalesce(current_setting('{COPIES}', true), '') = 'yes') NOT VALID
 """
 OUT = f"""
     COPY (SELECT key, distance, ride_id, created_at FROM idempotency_keys
@@ -35,66 +40,88 @@ OUT = f"""
 """  # noqa: S608
 BESIDE = "CREATE TEMPORARY TABLE moving (LIKE idempotency_keys) ON COMMIT DROP"
 IN = "COPY moving (key, distance, ride_id, created_at) FROM STDIN"
-# A key that is there already came with an earlier move, or is this one's, after a crash.
+# A key that is there already came with an earlier move, or with this one, before a crash.
 TAKE_IN = """
     INSERT INTO idempotency_keys (key, distance, ride_id, created_at)
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
-LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
-PAUSE = 0.2  # seconds
+DIFFERENT = """
+    SELECT moving.ride_id, here.ride_id FROM moving JOIN idempotency_keys here USING (key)
+    WHERE (moving.distance, moving.ride_id, moving.created_at)
+       <> (here.distance, here.ride_id, here.created_at)
+    LIMIT 1
+"""
+# Rides wait while we wait for a lock: briefly, and then they have their turn.
+LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
 
 
-def fenced(connection: psycopg.Connection) -> set[str]:
-    """The slots whose keys this database refuses."""
-    [[found]] = connection.execute(FENCED, [FENCE]).fetchall()
-    return {slot for slot in found[0].split(",") if slot}
+class Keys:
+    """Those of a cell. Raises Refused or Unavailable unless its database can give and take them."""
 
-
-def refuse(connection: psycopg.Connection, slots: set[str]) -> None:
-    """Have this database refuse the keys of these slots; others that it refuses stay refused.
-
-    On return, whatever was under way has its key committed, or will fail.
-    """
-
-    def once() -> None:
-        with connection.transaction():
-            connection.execute(LOCK_TIMEOUT)
-            _put_fence(connection, fenced(connection) | slots)
-
-    _patiently(once)
-
-
-def copy(source: psycopg.Connection, target: psycopg.Connection, slots: set[str]) -> int:
-    """Copy the keys of slots that `source` refuses, and have `target` take them; returns how many.
-
-    One transaction of the target's.
-    """
-
-    def once() -> int:
-        with target.transaction():
-            target.execute(LOCK_TIMEOUT)
-            target.execute(BESIDE)
-            out = sql.SQL(OUT).format(sorted(slots))
-            with source.cursor().copy(out) as leaving, target.cursor().copy(IN) as coming:
-                for data in leaving:
-                    coming.write(data)
-            if given_away := fenced(target) & slots:  # late: it keeps others from writing keys
-                _put_fence(target, fenced(target) - given_away)
-            target.execute(TAKE_IN)
-            [[copied]] = target.execute("SELECT count(*) FROM moving").fetchall()
-        return int(copied)
-
-    return _patiently(once)
-
-
-def _patiently(once: Callable[[], T]) -> T:
-    """Do it again while somebody holds a lock for long: those who wait behind us go first."""
-    while True:
+    def __init__(self, cell: int, url: str) -> None:
+        self.cell = cell
+        self._connection = database.connect(url, "router", lock_timeout=LOCK_TIMEOUT)
         try:
-            return once()
-        except psycopg.errors.LockNotAvailable:
-            time.sleep(PAUSE)
+            database.require_current_schema(self._connection, cell)
+            database.require_writable(self._connection)
+            if not self._value(MAY_MOVE):
+                raise Refused(
+                    f"CELL_{cell}_DATABASE_URL is of a role that does not own idempotency_keys, or"
+                    " may not create temporary tables"
+                )
+        except BaseException:
+            self.close()
+            raise
 
+    def close(self) -> None:
+        self._connection.close()
 
-def _put_fence(connection: psycopg.Connection, slots: set[str]) -> None:
-    connection.execute(sql.SQL(PUT_FENCE).format(slots="{" + ",".join(sorted(slots)) + "}"))
+    def take_only(self, slots: Set[str]) -> None:
+        """Have the database take the keys of these slots, and refuse all others.
+
+        On return, whatever was under way has its key committed, or will fail.
+        """
+        fence = sql.SQL(PUT_FENCE).format(sorted(slots))
+        self._patiently(lambda: self._connection.execute(fence))
+
+    def copy(self, source: "Keys", slots: Set[str]) -> int:
+        """Copy the keys of slots that `source` refuses, in one transaction; returns how many.
+
+        Raises Refused if a key is here already, with another ride.
+        """
+        return self._patiently(lambda: self._copy(source, slots))
+
+    def _copy(self, source: "Keys", slots: Set[str]) -> int:
+        self._connection.execute(BESIDE)
+        out = sql.SQL(OUT).format(sorted(slots))
+        with (
+            source._connection.cursor().copy(out) as leaving,
+            self._connection.cursor().copy(IN) as coming,
+        ):
+            for data in leaving:
+                coming.write(data)
+        self._connection.execute(f"SET LOCAL {COPIES} = 'yes'")
+        self._connection.execute(TAKE_IN)
+        if different := self._connection.execute(DIFFERENT).fetchone():
+            raise Refused(
+                f"a key has ride {different[0]} in cell {source.cell}, and ride {different[1]} in"
+                f" cell {self.cell}"
+            )
+        return self._value("SELECT count(*) FROM moving")
+
+    def _patiently(self, once: Callable[[], T]) -> T:
+        """Do it in a transaction; again, while somebody else holds a lock for long."""
+        said = False
+        while True:
+            try:
+                with self._connection.transaction():
+                    return once()
+            except psycopg.errors.LockNotAvailable:
+                if not said:
+                    waits = f"cell {self.cell}: waiting for a lock on idempotency_keys"
+                    print(waits, file=sys.stderr, flush=True)  # noqa: T201
+                said = True
+                time.sleep(PAUSE)
+
+    def _value(self, query: str) -> int:
+        return int(database.one_row(self._connection.execute(query))[0])

@@ -1,39 +1,21 @@
 """Which cell has which slot: the map that HAProxy reads, on disk and in its memory.
 
 A key's slot is the first two hexadecimal digits of its SHA-256. A line of the map is a slot and the
-number of its cell; or `0>1`, while the slot moves from cell 0 to cell 1: then nobody has it.
+number of its cell.
 """
 
 import os
-import re
 import socket
 from pathlib import Path
-from typing import NamedTuple
 
-from rocket_rides.database import LAST_CELL
 from rocket_rides.errors import Refused
+from rocket_rides.settings import LAST_CELL
 
 SLOTS = [f"{number:02x}" for number in range(256)]
-_VALUE = re.compile(r"(?:[0-9]|[1-8][0-9])(?:>(?:[0-9]|[1-8][0-9]))?")
+CELLS = {str(cell): cell for cell in range(LAST_CELL + 1)}
 TIMEOUT = 5.0  # seconds, for an answer of HAProxy's
 
-Slots = dict[str, str]  # each slot's value
-
-
-class Move(NamedTuple):
-    """From one cell to another."""
-
-    source: int
-    target: int
-
-    def __str__(self) -> str:
-        return f"{self.source}>{self.target}"
-
-
-def move_of(value: str) -> Move | None:
-    """The move that a slot of this value is in; None while a cell has it."""
-    source, moves, target = value.partition(">")
-    return Move(int(source), int(target)) if moves else None
+Slots = dict[str, int]  # each slot's cell
 
 
 def read(path: Path) -> Slots:
@@ -42,17 +24,16 @@ def read(path: Path) -> Slots:
         lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{path} can't be read: {error}") from None
-    slots = {words[0]: words[-1] for words in lines}
-    if sorted(slots) != SLOTS or len(lines) != len(SLOTS):
+    for words in lines:
+        if len(words) != 2 or words[1] not in CELLS:
+            raise Refused(
+                f"{path}: a line is a slot and a cell from 0 to {LAST_CELL}, not {' '.join(words)}"
+            )
+    if sorted(slot for slot, _ in lines) != SLOTS:
         raise Refused(
             f"{path} must have the 256 slots 00 to ff, each once; it has {len(lines)} lines"
         )
-    for words in lines:
-        if len(words) != 2 or not _VALUE.fullmatch(words[1]):
-            raise Refused(
-                f"{path}: a line is a slot and a cell from 0 to {LAST_CELL}: {' '.join(words)}"
-            )
-    return slots
+    return {slot: CELLS[cell] for slot, cell in lines}
 
 
 def write(path: Path, slots: Slots) -> None:
@@ -77,18 +58,24 @@ class HAProxy:
         self._path = path
         self._map = map_path
 
-    def require_cell(self, cell: int) -> None:
-        """Make sure that it has a backend for that cell."""
-        if f"cell_{cell}" not in self._ask("show backend"):
+    def require_up(self, cell: int) -> None:
+        """Make sure that it has a backend for that cell, which answers."""
+        rows = [line.split(",") for line in self._ask("show stat")]
+        states = {row[0]: row[17] for row in rows if row[1] == "BACKEND"}
+        if f"cell_{cell}" not in states:
             raise Refused(f"HAProxy has no backend cell_{cell}: add it, and restart HAProxy")
+        if states[f"cell_{cell}"] != "UP":
+            raise Refused(f"the API of cell {cell} is not ready, as HAProxy finds")
 
     def set(self, slots: Slots) -> None:
         """Have its memory say what is on disk. New requests are routed so from then on."""
         known = dict(line.split()[1:3] for line in self._ask(f"show map {self._map}"))
         if known.keys() != slots.keys():
             raise Refused(f"HAProxy has another map in {self._map}: restart it")
-        for slot, value in slots.items():
-            if known[slot] != value and (said := self._ask(f"set map {self._map} {slot} {value}")):
+        for slot, cell in slots.items():
+            if known[slot] == str(cell):
+                continue
+            if said := self._ask(f"set map {self._map} {slot} {cell}"):
                 raise Refused(f"HAProxy: {' '.join(said)}")
 
     def _ask(self, command: str) -> list[str]:

@@ -8,7 +8,6 @@ caches and the disk. The router is not part of that; it is measured before one A
 import contextlib
 import multiprocessing
 import os
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from itertools import cycle
@@ -22,13 +21,12 @@ from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.fleet import fleet
 from lab.benchmarks.idle import seconds_used
 from lab.benchmarks.stand import HOST, Stand, running, stand, value
+from lab.cells.router import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from lab.processes import clean_environment
 from lab.until import until
 from rocket_rides.settings import PROJECT
 
-HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
 CLIENTS = 8
 SECONDS = 4
 ROUNDS = 4

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from demo.embedded.welcome import answers
@@ -23,8 +24,7 @@ PORT = 8080
 PAUSES = (1.0, 4.0)  # seconds between two moves
 AGAIN_AFTER = 1.0  # seconds; a cell is away, or the router is
 KILLED = 0.7  # of the moves, unless they are over sooner
-LONGEST = 0.04  # seconds from the pause of its slots until a move is killed
-GLANCE = 0.005  # seconds between two looks at the map
+KILLED_AT = (0.6, 1.0)  # of the time that a move takes, most of it to start
 PATIENCE = 90.0  # seconds for a move, in which a cell may be down
 
 
@@ -80,6 +80,7 @@ class Mover(threading.Thread):
         self.busy = threading.Lock()
         self.moves = self.killed = 0
         self.error: str | None = None
+        self._took = 1.0  # seconds, of the last move that took one run
         self._dice = random.Random(f"{seed}/moves")
         self._router = router
         self._say = say
@@ -103,13 +104,12 @@ class Mover(threading.Thread):
         self.join()
 
     def _move(self, slots: str, cell: int) -> None:
-        is_killed, killed_after = self._dice.random() < KILLED, self._dice.uniform(0, LONGEST)
+        is_killed, part = self._dice.random() < KILLED, self._dice.uniform(*KILLED_AT)
         began, runs = time.monotonic(), 1
         moving = self._router.move(slots, cell)
         if is_killed:
-            while moving.poll() is None and ">" not in self._router.map.read_text():
-                time.sleep(GLANCE)
-            time.sleep(killed_after)
+            with suppress(subprocess.TimeoutExpired):
+                moving.wait(part * self._took)
             moving.kill()
         while moving.wait() != 0:
             if time.monotonic() > began + PATIENCE:
@@ -120,5 +120,7 @@ class Mover(threading.Thread):
                 self.killed += 1
             runs += 1
             moving = self._router.move(slots, cell)
+        if runs == 1:
+            self._took = time.monotonic() - began
         self.moves += 1
         self._say(f"slots {slots} moved to cell {cell}" + (f", in {runs} runs" * (runs > 1)))

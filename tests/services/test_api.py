@@ -15,17 +15,18 @@ JSON = {"Content-Type": "application/json"}
 def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
     answer = api.post("539.837")
     assert answer.status_code == 201
-    assert answer.headers["location"] == "/rides/1"
+    ride = world.start + 1
+    assert answer.headers["location"] == f"/rides/{ride}"
     assert '"distance":539.837' in answer.text
     assert answer.json() == {
         "message": "Your ride of 539.8 m is booked",
-        "ride": {"id": 1, "distance": 539.837},
+        "ride": {"id": ride, "distance": 539.837},
     }
     shown = api.client.get(answer.headers["location"]).json()["ride"]
-    assert (shown["id"], shown["distance"]) == (1, 539.837)
+    assert (shown["id"], shown["distance"]) == (ride, 539.837)
 
     staged = world.connection.execute("SELECT id, data::text FROM staged_log_records").fetchall()
-    assert staged == [(1, '{"id": 1, "distance": 539.837}')]
+    assert staged == [(ride, f'{{"id": {ride}, "distance": 539.837}}')]
 
 
 def test_a_consumer_without_a_total_and_with_many_entries_not_ours_is_shown(

@@ -19,11 +19,12 @@ from demo.breaking.running_fleet import (
 )
 from demo.breaking.target import Target
 from rocket_rides.errors import Unavailable
+from rocket_rides.words import number
 from tests.support.world import World, catch_up, drain, take
 
 OUTCOME = """
     INSERT INTO receipts (ride_id, outcome, attempts, reason, due_at, decided_at)
-    VALUES (%(ride)s, %(outcome)s, 1, 'status 503: in a bad mood', now(),
+    VALUES (cell_start() + %(ride)s, %(outcome)s, 1, 'status 503: in a bad mood', now(),
             CASE WHEN %(outcome)s::text IS NOT NULL THEN now() END)
 """
 
@@ -40,13 +41,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def healed(world: World, fleet: RunningFleet, upto: int) -> list[str]:
-    """What is said while it waits. Raises NotHealed."""
+    """What is said while it waits for the cell's so manieth ride. Raises NotHealed."""
     said: list[str] = []
 
     def say(line: str, _kind: Kind = Kind.NEWS) -> None:
         said.append(line)
 
-    of(world, fleet, say).wait(upto)
+    of(world, fleet, say).wait(world.start + upto)
     return said
 
 
@@ -70,19 +71,22 @@ def test_totals_are_compared_with_the_rides_wherever_each_consumer_stands(
     catch_up(world.consumer("consumer1"))
     found = of(world, fleet).totals()
     assert [(each.ride, each.exact) for each in found] == [
-        (3, Decimal("6.001")),
-        (4, Decimal("6.501")),
+        (world.start + 3, Decimal("6.001")),
+        (world.start + 4, Decimal("6.501")),
     ]
     assert healed(world, fleet, 3)[-1].startswith("Healed: ")
     with pytest.raises(NotHealed):
         healed(world, fleet, 4)
     catch_up(first)
     assert healed(world, fleet, 4)[-1].startswith("Healed: ")
-    world.connection.execute("UPDATE checkpoints SET position = 2 WHERE name = 'consumer0'")
+    world.connection.execute(
+        "UPDATE checkpoints SET position = cell_start() + 2 WHERE name = 'consumer0'"
+    )
+    at = number(world.start + 2)
     [first_total, second] = of(world, fleet).totals()
     assert [first_total.is_exact, second.is_exact] == [False, True]
-    assert "consumer0 at ride 2: total 6.501 m, which is +3.500 m off" in str(first_total)
-    with pytest.raises(NotHealed, match="not all totals are exact up to ride 2 after"):
+    assert f"consumer0 at ride {at}: total 6.501 m, which is +3.500 m off" in str(first_total)
+    with pytest.raises(NotHealed, match=f"not all totals are exact up to ride {at} after"):
         healed(world, fleet, 2)
 
 
@@ -92,11 +96,12 @@ def test_minutes_and_receipts_are_waited_for_where_somebody_makes_them(
     world.take(1, 2)
     drain(world.streamer())
     catch_up(world.consumer())
+    second = number(world.start + 2)
     alone = healed(world, a_fleet("consumer0"), 2)
-    assert alone[-1].startswith("Healed: all is well up to ride 2")
-    with pytest.raises(NotHealed, match="not all minutes are complete up to ride 2 after"):
+    assert alone[-1].startswith(f"Healed: all is well up to ride {second}")
+    with pytest.raises(NotHealed, match=f"not all minutes are complete up to ride {second} after"):
         healed(world, a_fleet("consumer0", also=[ROLLUP]), 2)
-    world.connection.execute("UPDATE rollup_state SET complete_to = 2")
+    world.connection.execute("UPDATE rollup_state SET complete_to = cell_start() + 2")
     assert "minutes" in " ".join(healed(world, a_fleet("consumer0", also=[ROLLUP]), 2))
 
 

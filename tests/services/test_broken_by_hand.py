@@ -24,7 +24,7 @@ def test_a_state_that_is_gone_is_said_with_the_way_to_bring_it_back(world: World
     with pytest.raises(StateLost) as lost:
         consumer.run_once()
     world.connection.execute(advice(lost.value))
-    assert world.value("SELECT last_sent_id FROM streamer_state") == 3
+    assert world.value("SELECT last_sent_id FROM streamer_state") == world.start + 3
     eventually(lambda: world.staged() == 0 and world.standing("other") == world.truth)
     assert exact(world, consumer)
 
@@ -34,21 +34,22 @@ def test_a_last_sent_that_was_set_back_is_said_and_begins_no_term(
     world: World, known_by: str
 ) -> None:
     """Also when the newest rides were deleted by hand: the advice is never below a term."""
-    world.send(1, 2, 3)
+    first, _, third = world.send(1, 2, 3)
     if "term" in known_by:
         world.streamer()
     if "rides" not in known_by:
-        world.connection.execute("DELETE FROM rides WHERE id > 1")
+        world.connection.execute("DELETE FROM rides WHERE id > %s", [first])
     before = world.connection.execute(TERMS).fetchall()
-    world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
-    world.take(4)
-    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but more was") as lost:
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [first])
+    [fourth] = world.take(4)
+    known = f"nothing after ride {first} was sent, but more was"
+    with pytest.raises(StateLost, match=known) as lost:
         world.streamer()
     assert world.connection.execute(TERMS).fetchall() == before
     world.connection.execute(advice(lost.value))
-    assert world.value("SELECT last_sent_id FROM streamer_state") == 3
+    assert world.value("SELECT last_sent_id FROM streamer_state") == third
     drain(world.streamer())
-    assert [record.id for record in world.records()] == [1, 2, 3, 4]
+    assert [record.id for record in world.records()] == [*range(first, fourth + 1)]
 
 
 def advice(lost: StateLost) -> str:
@@ -103,13 +104,13 @@ def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World) -> None
     running = world.service("consumers", name).says("stands at")
     world.connection.execute("DELETE FROM consumer_states WHERE name = %s", [name])
     world.send(4)
-    running.says(f"{name} has a checkpoint, at position 3, but no total")
+    running.says(f"{name} has a checkpoint, at position {world.start + 3}, but no total")
     found = re.search(r"DELETE FROM checkpoints[^;]*", running.output.read_text())
     assert found
     world.connection.execute(found[0])
     eventually(lambda: world.standing(name) == world.truth)
-    assert world.standing(name) == (4, Decimal(10))
-    assert world.standing("bystander") == (3, Decimal(6))
+    assert world.standing(name) == (world.start + 4, Decimal(10))
+    assert world.standing("bystander") == (world.start + 3, Decimal(6))
 
 
 def test_an_exhausted_stream_that_may_not_be_deleted_is_no_new_beginning(world: World) -> None:

@@ -90,7 +90,7 @@ def test_what_a_new_lead_marks_again_is_healed_only_if_the_log_never_told_of_it(
         before = lead(world)
         before.reader.run_once()
         before.connection.close()
-    assert world.value("SELECT complete_to FROM rollup_state") == 0
+    assert world.value("SELECT complete_to FROM rollup_state") == world.start
     send(world, 4, 8)
     world.log().start_anew()
     hurry(lead(world))
@@ -108,8 +108,8 @@ def test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice(
     monkeypatch.setattr(marker, "PIECE", 2)
     for expected in (2, 4):
         dying = lead(world)
-        assert dying.reader.at.position == 0
-        while dying.reader.at.position < expected:
+        assert dying.reader.at.position == world.start
+        while dying.reader.at.position < world.start + expected:
             dying.reader.run_once()
         dying.connection.close()
     hurry(lead(world))

@@ -10,6 +10,7 @@ from rocket_rides import sessions
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.settings import PROJECT
+from rocket_rides.words import number
 from tests.support import rollup
 from tests.support.looks import at_work, look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
@@ -21,11 +22,10 @@ AGED = "UPDATE rides SET created_at = now() - make_interval(secs => %s) WHERE id
 
 
 def test_rides_are_taken_staged_and_sent(world: World) -> None:
-    world.send(1, 2, 3)
-    world.take(4, 5)
-    world.connection.execute(AGED, [60, 4])
+    sent, (older, newest) = world.send(1, 2, 3), world.take(4, 5)
+    world.connection.execute(AGED, [60, older])
     rides = seen(world).rides
-    assert (rides.newest, rides.last_sent, rides.staged) == (5, 3, 2)
+    assert (rides.newest, rides.last_sent, rides.staged) == (newest, sent[-1], 2)
     assert rides.taken == rides.sent + 2
     assert rides.oldest_staged_seconds is not None
     assert 60 <= rides.oldest_staged_seconds < 70
@@ -94,8 +94,8 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
         (each.kind, each.name, each.ride, each.records_behind, each.total)
         for each in database.readers
     } == {
-        (each["kind"], each["name"], each["last_ride_id"], each["records_behind"],
-         each["total_distance"])
+        (each["kind"], each["name"], each["last_ride_id"] or world.start,
+         each["records_behind"], each["total_distance"])
         for each in shown if each["kind"] != "group"
     }  # fmt: skip
     assert reader(database, "fast").seconds_behind == 0
@@ -173,18 +173,19 @@ def test_a_total_too_far_behind_is_not_compared(
     for consumer in (late, slow):
         consumer.run_once()
     catch_up(fast)
-    assert seen(world).agreement == Agreement(2, {"b": Decimal(2), "c": Decimal(2)}, ("a",))
+    second = world.start + 2
+    assert seen(world).agreement == Agreement(second, {"b": Decimal(2), "c": Decimal(2)}, ("a",))
     world.connection.execute("DELETE FROM consumer_states WHERE name <> 'a'")
-    assert seen(world).agreement == Agreement(1, {"a": Decimal(1)})
+    assert seen(world).agreement == Agreement(second - 1, {"a": Decimal(1)})
 
 
 def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world: World) -> None:
     consumer = world.consumer()
-    world.send(1)
+    [ride] = world.send(1)
     catch_up(consumer)
     world.connection.execute(
         "INSERT INTO reconciliations (position, total_distance, rides, duration_seconds,"
-        " compared) VALUES (1, 0.999, 1, 2, %s)",
+        " compared) VALUES (cell_start() + 1, 0.999, 1, 2, %s)",
         [
             '{"consumers": [{"name": "consumer0", "drift": 0.001},'
             ' {"name": "right", "drift": 0.000}]}'
@@ -195,14 +196,14 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     )
     [run] = seen(world).reconciliations
     assert (run.drift, run.unrepaired) == ({"consumer0": Decimal("0.001")}, ("consumer0",))
-    assert (run.id, run.ride, run.rides, run.total) == (1, 1, 1, Decimal("0.999"))
+    assert (run.id, run.ride, run.rides, run.total) == (1, ride, 1, Decimal("0.999"))
     catch_up(consumer)
     database = seen(world)
     assert database.reconciliations[0].unrepaired == ()
     words = [event.words for event in database.happened]
     assert "consumer0 applied the reset of reconciliation 1: 1.000 m became 0.999 m" in words
     assert "reconciliation 1: 1 ride, 0.999 m" in words
-    assert "a streamer took the lead after ride 0" in words
+    assert f"a streamer took the lead after ride {number(world.start)}" in words
 
 
 def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:
@@ -236,11 +237,11 @@ def test_dirty_minutes_are_those_of_the_rollup_that_leads(world: World) -> None:
     rollup.send_at(world, ("2026-03-28 20:00:10Z", 1), ("2026-03-28 20:01:10Z", 1))
     eventually(lambda: leading.reader.run_once(wait=0) and leading.dirty.count == 2)
     found = seen(world).rollup
-    assert (found.dirty_minutes, found.complete_to) == (2, 0)
+    assert (found.dirty_minutes, found.complete_to) == (2, world.start)
     assert found.lead.leads
     rollup.hurry(leading)
     found = seen(world).rollup
-    assert (found.dirty_minutes, found.complete_to) == (0, 2)
+    assert (found.dirty_minutes, found.complete_to) == (0, world.start + 2)
 
 
 def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(world: World) -> None:

@@ -72,7 +72,7 @@ def test_a_redis_that_hangs_dies_and_comes_back(world: World) -> None:
             assert away(facts) == away(in_time(gatherer)) == {"Redis"}
             assert facts.redis.reason == "it does not answer"
             # What Postgres knows is shown all the same.
-            assert reader(said(facts), "consumer0").ride == 0
+            assert reader(said(facts), "consumer0").ride == world.start
             assert said(facts).receipts.pending == 0
             assert said(facts).rollup.dirty_minutes is None
         in_the_end(gatherer)

@@ -10,10 +10,13 @@ from streamer.trimming import Caps, Trimmer
 from tests.support.api import Api
 from tests.support.world import World, catch_up, drain
 
-AGES = "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * id)"
+AGES = (
+    "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * (id - cell_start()))"
+)
 OUTSIDE = """
     INSERT INTO checkpoints (kind, name, position)
-    SELECT 'outside', to_char(n, 'fm00'), 10000 * n FROM generate_series(0, 10) n
+    SELECT 'outside', to_char(n, 'fm00'), cell_start() + 10000 * n
+    FROM generate_series(0, 10) n
 """
 MANY = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
 ROLLED_UP = "INSERT INTO checkpoints (kind, name, position) VALUES ('rollup', 'rollup', %s)"
@@ -75,8 +78,8 @@ def test_a_checkpoint_lags_by_the_rides_that_it_has_not_counted(world: World) ->
 
 def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -> None:
     send(world, 10)
-    world.connection.execute(ROLLED_UP, [10])
-    world.connection.execute(COMPLETE, [6])
+    world.connection.execute(ROLLED_UP, [world.start + 10])
+    world.connection.execute(COMPLETE, [world.start + 6])
     world.consumer("rollup")  # a total of that name
     by_kind = {reader["kind"]: reader for reader in consumers.show(world.connection)}
     total, rollup = by_kind["total"], by_kind["rollup"]
@@ -87,7 +90,7 @@ def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -
         None,
     )
     assert round(rollup["seconds_behind"], -1) == 930
-    world.connection.execute(COMPLETE, [10])
+    world.connection.execute(COMPLETE, [world.start + 10])
     world.connection.execute("DELETE FROM consumer_states")
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'total'")
     assert lag(world, "rollup") == (0, 0)
@@ -95,28 +98,39 @@ def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -
 
 def test_the_receipts_lag_by_those_that_are_to_come(world: World) -> None:
     """Wherever their entries are: nobody asks Redis."""
+
+    def deliver(*rides: int) -> None:
+        world.connection.execute(DELIVERED, [[world.start + ride for ride in rides]])
+
+    def sweep(upto: int) -> None:
+        world.connection.execute(SWEPT, {"upto": world.start + upto})
+
+    def last_ride() -> int:
+        last: int = shown(world, "receipts")["last_ride_id"]
+        return last - world.start
+
     assert lag(world) == (0, 0)
     send(world, 10)
     assert lag(world) == (10, 990)
     assert shown(world, "receipts")["last_ride_id"] == 0
-    world.connection.execute(DELIVERED, [[1, 2, 4]])
+    deliver(1, 2, 4)
     assert lag(world) == (7, 970)
     reader = shown(world, "receipts")
-    assert (reader["kind"], reader["last_ride_id"], reader["total_distance"]) == ("group", 2, None)
+    assert (reader["kind"], last_ride(), reader["total_distance"]) == ("group", 2, None)
     trim_all(world)
     assert lag(world) == (7, 970)
     world.connection.execute(IN_THE_INBOX)
     assert lag(world) == (7, 970)
-    world.connection.execute(SWEPT, {"upto": 2})
-    world.connection.execute(DELIVERED, [[3, 5, 6, 7, 8, 9]])
+    sweep(2)
+    deliver(3, 5, 6, 7, 8, 9)
     assert lag(world) == (1, 900)
-    world.connection.execute(DELIVERED, [[10]])
+    deliver(10)
     assert lag(world) == (0, 0)
-    world.connection.execute(SWEPT, {"upto": 10})
+    sweep(10)
     assert lag(world) == (0, 0)
     world.take(1)  # has not been sent yet
     assert lag(world) == (1, 0)
-    assert shown(world, "receipts")["last_ride_id"] == 10
+    assert last_ride() == 10
 
 
 def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World) -> None:
@@ -142,10 +156,10 @@ def rides_read(plan: dict[str, Any]) -> int:
 
 def test_a_ride_of_no_finite_age_makes_the_seconds_unknown(world: World) -> None:
     world.consumer()
-    world.take(1, 1)
-    world.connection.execute("UPDATE rides SET created_at = '-infinity' WHERE id = 1")
+    first, _ = world.take(1, 1)
+    world.connection.execute(f"UPDATE rides SET created_at = '-infinity' WHERE id = {first}")
     assert lag(world, "consumer0") == (2, None)
-    world.connection.execute("UPDATE rides SET created_at = now() + '1 day' WHERE id = 1")
+    world.connection.execute(f"UPDATE rides SET created_at = now() + '1 day' WHERE id = {first}")
     assert lag(world, "consumer0") == (2, 0)
 
 

@@ -52,7 +52,7 @@ def test_it_finds_all_entries_or_the_latest(world: World) -> None:
 
 
 def test_a_line_says_all_that_an_entry_does(world: World) -> None:
-    world.take("539.837", "999999999.999")
+    one, two = world.take("539.837", "999999999.999")
     streamer = world.streamer()
     drain(streamer)
     log = world.log()
@@ -64,9 +64,9 @@ def test_a_line_says_all_that_an_entry_does(world: World) -> None:
     ids = [entry.redis_id for entry in log.read(START, 10)]
     term = streamer.term.name
     assert first.split()[:2] == [appended_at(Entry(ids[0], [])), ids[0]]
-    ride = 'ride.create  after 0  term {}  {{"id": 1, "distance": 539.837}}'
-    assert first.endswith(f"  1  {ride.format(term)}")
-    assert second.endswith('  {"id": 2, "distance": 999999999.999}')
+    ride = f'ride.create  after {world.start}  term {term}  {{"id": {one}, "distance": 539.837}}'
+    assert first.endswith(f"  {one}  {ride}")
+    assert second.endswith(f'  {{"id": {two}, "distance": 999999999.999}}')
     assert third.endswith("not a record: no field 'id'")
     assert fourth.endswith(r"  4  rating.create  after 3  term \n\ufffd  \r\ufffd")
     assert last.startswith("after the year 9999")

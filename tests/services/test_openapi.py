@@ -42,14 +42,15 @@ RESETS = """
     WITH reconciliation AS (
         INSERT INTO reconciliations
             (position, total_distance, rides, duration_seconds, compared)
-        VALUES (1, 539.837, 1, 0.5, '[]') RETURNING id
+        VALUES (cell_start() + 1, 539.837, 1, 0.5, '[]') RETURNING id
     )
     INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at, from_position,
                         from_total, to_position, to_total)
     SELECT id, 'consumer0', 'pending', NULL::timestamptz, NULL::bigint, NULL::numeric,
            NULL::bigint, NULL::numeric FROM reconciliation
     UNION ALL
-    SELECT id, 'consumer1', 'applied', now(), 1, 5, 1, 539.837 FROM reconciliation
+    SELECT id, 'consumer1', 'applied', now(), cell_start() + 1, 5,
+           cell_start() + 1, 539.837 FROM reconciliation
 """
 A_DAY = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z"}
 
@@ -58,7 +59,7 @@ A_DAY = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z"}
 def live(module_world: World) -> Iterator[Api]:
     """An API that has something to show."""
     api = Api(module_world)
-    assert api.post("539.837").headers["location"] == "/rides/1"
+    assert api.post("539.837").headers["location"] == f"/rides/{module_world.start + 1}"
     for name in ("consumer0", "consumer1", "consumer2"):
         module_world.consumer(name)
     module_world.connection.execute(RESETS)
@@ -127,12 +128,14 @@ def test_each_kind_of_refusal_is_as_described(live: Api, status: int) -> None:
 
 
 def test_being_unavailable_is_as_described(live: Api, module_world: World) -> None:
+    ride = str(module_world.start + 1)
     with transaction(module_world) as blocker:
         blocker.execute("LOCK TABLE rides, checkpoints, alembic_version, ride_minutes")
-        for path in ("/rides/1", "/rides/1/receipt", "/consumers", "/hours", "/days", "/readyz"):
-            answer = live.client.get(path, params=A_DAY)
+        of_ride = ("/rides/{ride_id}", "/rides/{ride_id}/receipt")
+        for path in (*of_ride, "/consumers", "/hours", "/days", "/readyz"):
+            answer = live.client.get(path.replace("{ride_id}", ride), params=A_DAY)
             assert answer.status_code == 503
-            is_as_described(path.replace("1", "{ride_id}"), "GET", answer, ride_id=1)
+            is_as_described(path, "GET", answer, ride_id=int(ride))
         answer = live.post("5")
         assert answer.status_code == 503
         is_as_described("/rides", "POST", answer)
@@ -165,7 +168,7 @@ def test_a_ride_of_any_time_is_shown_as_described(world: World) -> None:
     for setting in ("timezone = 'Europe/Berlin'", "datestyle = 'German'"):
         world.connection.execute(f"ALTER DATABASE {world.stream} SET {setting}")
     api = Api(world)
-    for ride, (moment, shown) in enumerate(MOMENTS.items(), start=1):
+    for ride, (moment, shown) in enumerate(MOMENTS.items(), start=world.start + 1):
         world.take(5)
         world.connection.execute("UPDATE rides SET created_at = %s WHERE id = %s", [moment, ride])
         answer = api.client.get(f"/rides/{ride}")

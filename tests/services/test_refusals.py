@@ -80,7 +80,8 @@ def test_with_no_more_rights_than_it_needs_it_works(limited: Api, world: World) 
         Doorbell(world.connect()).arm()
         assert limited.post("5", **headers).status_code == 201
         assert world.value(ARMED) == 0  # the ride has rung
-    asked = ("/rides/1", "/rides/1/receipt", "/consumers", f"/hours?{A_DAY}", f"/days?{A_DAY}")
+    ride = f"/rides/{world.start + 1}"
+    asked = (ride, f"{ride}/receipt", "/consumers", f"/hours?{A_DAY}", f"/days?{A_DAY}")
     assert {path: limited.client.get(path).status_code for path in asked} == dict.fromkeys(
         asked, 200
     )
@@ -127,7 +128,7 @@ def test_a_right_that_only_repeated_keys_need_is_told(
     detail = "permission denied for table idempotency_keys; the ride may have been taken"
     assert answer.json()["detail"] == detail
     assert is_not_ready(limited, "SELECT on idempotency_keys")
-    assert world.truth == (1, 5)
+    assert world.truth == (world.start + 1, 5)
 
 
 def test_an_outage_is_logged_once_and_again_when_it_changes_or_comes_back(
@@ -172,21 +173,21 @@ def test_a_read_only_database_is_told(world: World) -> None:
 
 
 def test_a_sequence_at_its_end_is_told(api: Api, world: World) -> None:
-    world.connection.execute("ALTER SEQUENCE log_position MAXVALUE 2")
+    world.connection.execute(f"ALTER SEQUENCE log_position MAXVALUE {world.start + 2}")
     assert [api.post().status_code for _ in range(2)] == [201, 201]
     assert refuses_rides(api, "reached maximum value of sequence")
     assert is_not_ready(api, "log_position has reached its end")
-    assert world.truth == (2, 10)
+    assert world.truth == (world.start + 2, 10)
 
 
 def test_a_sequence_behind_the_rides_is_told(api: Api, world: World) -> None:
     world.take(*range(1, 9))
-    world.connection.execute("SELECT setval('log_position', 2)")
+    world.connection.execute("SELECT setval('log_position', cell_start() + 2)")
     assert is_not_ready(api, "log_position is behind the records")
     assert refuses_rides(api, "duplicate key")
-    world.connection.execute("ALTER SEQUENCE log_position RESTART 1000")
+    world.connection.execute(f"ALTER SEQUENCE log_position RESTART {world.start + 1000}")
     assert api.ready()
-    assert api.post("5").json()["ride"]["id"] == 1000
+    assert api.post("5").json()["ride"]["id"] == world.start + 1000
     assert api.ready()
 
 

@@ -22,21 +22,22 @@ CHANGES = {
     "ALTER SEQUENCE log_position CACHE 10": "CACHE 10",
     "ALTER SEQUENCE log_position INCREMENT BY -1": "INCREMENT BY -1",
     "ALTER SEQUENCE log_position CYCLE": "CYCLE",
-    "ALTER SEQUENCE log_position RESTART WITH 2": "set back below record 5",
+    "ALTER SEQUENCE log_position RESTART WITH {second}": "set back below record {fifth}",
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_leader_holds_the_log_while_numbers_may_not_rise(world: World, change: str) -> None:
     """Whether it finds the sequence so or it is changed while it looks; then it goes on."""
-    world.take(1, 2, 3, 4, 5)
+    _, second, *_, fifth = world.take(1, 2, 3, 4, 5)
+    said = CHANGES[change].format(fifth=fifth)
     leader = world.service("streamer").says("leading")
     eventually(lambda: world.staged() == 0)
-    world.connection.execute(change)
-    leader.says(CHANGES[change])
+    world.connection.execute(change.format(second=second))
+    leader.says(said)
     with pytest.raises(Unavailable) as refusal:
         checks.require_rising_sequence(world.connection)
-    world.service("streamer").says(CHANGES[change])
+    world.service("streamer").says(said)
     advice = re.search(r"(ALTER SEQUENCE [A-Z_a-z0-9 ]*|SELECT setval.*)", str(refusal.value))
     assert advice
     world.connection.execute(advice[0], prepare=False)
@@ -52,17 +53,17 @@ def test_a_sequence_that_was_set_forward_is_no_fault(world: World) -> None:
         take(rolled_back, 5)
     world.take(7)
     checks.require_rising_sequence(world.connection)
-    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1000")
+    world.connection.execute(f"ALTER SEQUENCE log_position RESTART WITH {world.start + 1000}")
     checks.require_rising_sequence(world.connection)
 
 
 def test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already(world: World) -> None:
     """Also where the rides are gone: what was sent was drawn all the same."""
-    world.send(1, 2, 3)
+    first, _, third = world.send(1, 2, 3)
     world.connection.execute("DELETE FROM rides")
     checks.require_rising_sequence(world.connection)
-    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
-    with pytest.raises(Unavailable, match="set back below record 3"):
+    world.connection.execute(f"ALTER SEQUENCE log_position RESTART WITH {first}")
+    with pytest.raises(Unavailable, match=f"set back below record {third}"):
         checks.require_rising_sequence(world.connection)
 
 
@@ -71,7 +72,7 @@ def test_rides_that_are_yet_to_be_sent_are_left_to_the_log(world: World) -> None
     stranded(world)
     catch_up(consumer)
     world.take(50)
-    assert repair(world.connect())[0] == [2]
+    assert repair(world.connect())[0] == [world.start + 2]
     assert world.staged() == 1
     drain(world.streamer())
     assert exact(world, consumer)
@@ -83,11 +84,12 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     world.consumer("behind")
     stranded(world)
     assert catch_up(past)[1] == 70
-    world.service("streamer").says("never sent: records 2; python -m streamer.repair")
+    late = world.start + 2
+    world.service("streamer").says(f"never sent: records {late}; python -m streamer.repair")
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
     repairer = world.service("streamer.repair").says(
-        "repaired; the log will never contain these records: 2"
+        f"repaired; the log will never contain these records: {late}"
     )
     assert repairer.process.wait(30) == 0
     assert "behind, past, reading" in repairer.output.read_text()
@@ -141,7 +143,7 @@ def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> No
 def test_nothing_is_repaired_twice(world: World) -> None:
     world.consumer()
     stranded(world)
-    assert repair(world.connect()) == ([2], ["consumer0"])
+    assert repair(world.connect()) == ([world.start + 2], ["consumer0"])
     assert repair(world.connect()) == ([], [])
     assert world.value("SELECT count(*) FROM checkpoints WHERE recount") == 1
     service = world.service("streamer.repair").says("nothing to repair")
@@ -175,6 +177,7 @@ def test_a_record_staged_again_by_hand_changes_no_total(world: World, ride: int)
     consumer = world.consumer()
     world.send(1, 2)
     staged = "INSERT INTO staged_log_records VALUES (%s, 'create', 'ride', '{}')"
-    world.connection.execute(staged, [ride])
-    assert repair(world.connect())[0] == [ride]
+    again = world.start + ride
+    world.connection.execute(staged, [again])
+    assert repair(world.connect())[0] == [again]
     assert exact(world, consumer)

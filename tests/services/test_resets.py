@@ -28,8 +28,10 @@ def test_a_reset_is_exact_wherever_the_consumer_stands(
     consumer = world.consumer()
     assert ask(world, upto=5) == 1
     total = Decimal(sum(range(1, stands + 1)))
-    assert consumer.run_once().repair == Reset(Applied(1, stood, WRONG, stands, total))
-    assert world.standing() == consumer.standing == (stands, total)
+    assert consumer.run_once().repair == Reset(
+        Applied(1, world.start + stood, WRONG, world.start + stands, total)
+    )
+    assert world.standing() == consumer.standing == (world.start + stands, total)
     assert exact(world, consumer)
     world.send("0.001")
     assert exact(world, consumer)
@@ -44,9 +46,9 @@ def test_a_reset_leaves_other_consumers_and_readers_of_other_kinds_alone(world: 
     corrupt(world)
     ask(world)
     assert other.run_once() == Round()
-    assert world.standing("other") == (2, WRONG)
+    assert world.standing("other") == (world.start + 2, WRONG)
     assert exact(world, consumer)
-    assert world.value("SELECT position FROM checkpoints WHERE kind = 'billing'") == 0
+    assert world.value("SELECT position FROM checkpoints WHERE kind = 'billing'") == world.start
 
 
 @pytest.mark.parametrize("step", Step)
@@ -55,11 +57,12 @@ def test_a_crash_at_any_step_applies_a_reset_once(world: World, step: Step) -> N
     ask(world, upto=2)
     with pytest.raises(InjectedCrash), crash_at(step):
         consumer.run_once()
+    third = world.start + 3
     if step is Step.AFTER_COMMIT:
-        assert (world.standing(), statuses(world)) == ((3, Decimal(6)), ["applied"])
+        assert (world.standing(), statuses(world)) == ((third, Decimal(6)), ["applied"])
         assert world.consumer().run_once().repair is None
     else:
-        assert (world.standing(), statuses(world)) == ((3, WRONG), ["pending"])
+        assert (world.standing(), statuses(world)) == ((third, WRONG), ["pending"])
         assert world.consumer().run_once().repair
     assert statuses(world) == ["applied"]
     assert world.value("SELECT count(*) FROM resets WHERE from_total = %s", WRONG) == 1
@@ -70,8 +73,9 @@ def test_a_crash_at_any_step_applies_a_reset_once(world: World, step: Step) -> N
 def test_a_newer_reset_supersedes_an_older_one(world: World) -> None:
     consumer = half_way(world)
     older, newer = ask(world, upto=2), ask(world, upto=5)
-    done = consumer.run_once().repair
-    assert done == Reset(Applied(newer, 3, WRONG, 5, Decimal(15)), superseded=[older])
+    done, start = consumer.run_once().repair, world.start
+    applied = Applied(newer, start + 3, WRONG, start + 5, Decimal(15))
+    assert done == Reset(applied, superseded=[older])
     assert statuses(world) == ["superseded", "applied"]
     assert exact(world, consumer)
 
@@ -81,7 +85,7 @@ def test_a_reset_past_what_was_sent_is_superseded_and_costs_no_ride(world: World
     consumer = half_way(world)
     ahead = ask(world, upto=8)
     assert consumer.run_once().repair == Reset(ahead=ahead)
-    assert (world.standing(), statuses(world)) == ((3, WRONG), ["superseded"])
+    assert (world.standing(), statuses(world)) == ((world.start + 3, WRONG), ["superseded"])
     world.send(7, 8, 9)  # numbers 7 and 8 again
     assert consumer.run_once().repair is None
     ask(world)
@@ -96,11 +100,12 @@ def test_an_idle_consumer_is_reset_and_says_so(world: World) -> None:
     older, ahead = ask(world), ask(world, upto=3)
     process.says(f"was not reset by reconciliation {ahead}, which is ahead")
     process.says(f"a newer reset supersedes that of reconciliation {older}")
-    assert world.standing() == (2, WRONG)
+    second = world.start + 2
+    assert world.standing() == (second, WRONG)
     right = ask(world)
     process.says(
         f"WARNING consumer0 was reset by reconciliation {right}:"
-        " total 0.003 m at position 2, was 777.777 m at position 2"
+        f" total 0.003 m at position {second}, was 777.777 m at position {second}"
     )
     assert world.standing() == world.truth
 
@@ -112,7 +117,7 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
         assert resets["longest"] is None  # though it has the name of a total
         return resets["total"]
 
-    world.send("0.001", "0.002")
+    second = world.send("0.001", "0.002")[-1]
     consumer = world.consumer()
     consumer.run_once()
     world.connection.execute("INSERT INTO checkpoints (kind, name) VALUES ('longest', 'consumer0')")
@@ -128,14 +133,14 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
     reset = shown()
     assert isinstance(reset, dict)
     changed = datetime.fromisoformat(reset.pop("changed_at"))
-    taken = datetime.fromisoformat(api.client.get("/rides/1").json()["ride"]["created_at"])
+    taken = datetime.fromisoformat(api.client.get(f"/rides/{second}").json()["ride"]["created_at"])
     assert changed > taken
     assert reset == {
         "reconciliation": newest,
         "status": "applied",
-        "from_position": 2,
+        "from_position": second,
         "from_total": 777.777,
-        "to_position": 2,
+        "to_position": second,
         "to_total": 0.003,
     }
     assert '"to_total":0.003' in api.client.get("/consumers").text

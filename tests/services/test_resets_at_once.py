@@ -57,7 +57,9 @@ def test_a_reset_that_comes_while_another_is_applied_is_not_lost(
     assert statuses(world) == ["applied", "pending"]
     again = consumer.run_once().repair
     assert isinstance(again, Reset)
-    assert again.applied == Applied(first + 1, 3, Decimal(6), 6, Decimal(21))
+    assert again.applied == Applied(
+        first + 1, world.start + 3, Decimal(6), world.start + 6, Decimal(21)
+    )
     assert exact(world, consumer)
 
 
@@ -79,7 +81,8 @@ def test_a_reset_waits_for_a_batch_in_flight(world: World) -> None:
     one = half_way(world)
     two = world.consumer()
     done = while_it_is_open(world, one, two.run_once, ask_upto=5).repair
-    assert done == Reset(Applied(1, 6, WRONG + 4 + 5 + 6, 6, Decimal(21)))
+    last = world.start + 6
+    assert done == Reset(Applied(1, last, WRONG + 4 + 5 + 6, last, Decimal(21)))
     world.send(7)
     one.run_once()  # from where it was: the reset changed no more than the total
     with pytest.raises(Overtaken):
@@ -94,7 +97,7 @@ def test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did(world: Wo
     ask(world, upto=5)
     with pytest.raises(Overtaken):
         while_it_is_open(world, two, one.run_once)
-    assert world.standing() == (5, Decimal(15))
+    assert world.standing() == (world.start + 5, Decimal(15))
     assert exact(world)
 
 

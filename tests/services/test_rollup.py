@@ -60,7 +60,7 @@ def test_rides_gather_for_a_while_and_their_minute_is_computed_once(
         send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:00:30Z", 1))
         leading.run_once()
     assert 0 < leading.pause <= PAUSE
-    assert (complete_to(world), leading.dirty.lowest()) == (2, 3)
+    assert (complete_to(world), leading.dirty.lowest()) == (world.start + 2, world.start + 3)
     hurry(leading)
     assert is_complete(world)
     assert (leading.marker.marked, leading.indexer.computed) == (20, 2)
@@ -86,7 +86,7 @@ def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_a
     drain(world.streamer())
     world.log().start_anew()
     leading = lead(world)
-    for upto in (3, 6, 9007199254740993):
+    for upto in (world.start + 3, world.start + 6, 9007199254740993):
         leading.reader.run_once()
         assert leading.reader.at.position == upto
     assert leading.dirty.count == 8
@@ -97,9 +97,9 @@ def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_a
 def test_what_is_complete_stays_so(world: World) -> None:
     """Above 2^53 a mark may have a score below the ride that is complete already."""
     leading = lead(world)
-    for upto in (5, 3):
+    for upto in (world.start + 5, world.start + 3):
         leading.generation.complete(upto)
-        assert leading.generation.complete_to == complete_to(world) == 5
+        assert leading.generation.complete_to == complete_to(world) == world.start + 5
 
 
 @pytest.mark.proves("minutes")
@@ -114,7 +114,7 @@ def test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_wi
     for _ in range(3):
         leading._due = 0
         leading.run_once()
-        risen.append(complete_to(world))
+        risen.append(complete_to(world) - world.start)
     assert risen == [4, 8, 20]
     assert exact(world)
 
@@ -124,7 +124,7 @@ def test_nothing_is_rolled_up_that_the_streamer_has_not_committed(world: World) 
     take_at(world, ("2026-03-01 10:00:01Z", 2))  # in the same minute, and staged
     hurry(lead(world))
     assert [(rides, int(distance)) for _, rides, distance in kept(world)] == [(1, 1)]
-    assert complete_to(world) == 1
+    assert complete_to(world) == world.start + 1
     world.connection.execute("DELETE FROM streamer_state")
     with pytest.raises(StateLost):
         compute(world.connection, lead(world).generation, ["2026-03-01 10:00Z"])
@@ -134,7 +134,7 @@ def test_a_minute_whose_rides_are_gone_is_empty(world: World) -> None:
     send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
     leading = lead(world)
     hurry(leading)
-    world.connection.execute("DELETE FROM rides WHERE id = 1")
+    world.connection.execute("DELETE FROM rides WHERE id = cell_start() + 1")
     compute(world.connection, leading.generation, ["2026-03-01 10:00Z", "2026-03-01 10:01Z"])
     assert exact(world)
     assert world.value("SELECT count(*) FROM ride_minutes WHERE rides = 0") == 1
@@ -155,7 +155,8 @@ def test_everything_can_be_computed_anew_while_no_ride_comes(world: World) -> No
     send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
     process = world.service("consumers.rollup").says("leading")
     eventually(lambda: is_complete(world))
-    world.connection.execute("UPDATE rides SET created_at = '2026-03-01 10:05Z' WHERE id = 1")
+    move_one = "UPDATE rides SET created_at = '2026-03-01 10:05Z' WHERE id = cell_start() + 1"
+    world.connection.execute(move_one)
     world.connection.execute(compute_anew(), prepare=False)
     eventually(lambda: is_complete(world), patience=10)
     assert process.stop() == 0
@@ -167,7 +168,7 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     world.send(1, 2)
     hurry(lead(world))
     assert is_complete(world)
-    assert total.at.position == 0
+    assert total.at.position == world.start
     assert catch_up(total) == world.truth
     letters = world.connection.execute("SELECT consumer_kind FROM dead_letters ORDER BY 1")
     assert letters.fetchall() == [("rollup",), ("total",)]
@@ -239,7 +240,8 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
 def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> None:
     world.service("streamer").says("leading")
     world.take(1, 2, 3)
-    process = world.service("consumers.rollup").says("leading; every minute is right up to ride 0")
+    right = f"leading; every minute is right up to ride {world.start}"
+    process = world.service("consumers.rollup").says(right)
     process.says("3 rides rolled up, ")
     eventually(lambda: is_complete(world))
     assert process.stop() == 0

@@ -7,8 +7,9 @@ import psycopg
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 
-from migrations import config
+from migrations import config, upgrade
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import PROJECT
@@ -40,11 +41,22 @@ def test_a_second_revision_would_apply(world: World, tmp_path: Path) -> None:
         database.require_current_schema(world.connection)
 
 
-def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World) -> None:
-    world.connection.execute("UPDATE alembic_version SET version_num = '0009'")
+@pytest.mark.parametrize(
+    ("change", "revision"),
+    [
+        ("UPDATE alembic_version SET version_num = '0009'", "0009"),
+        ("DROP FUNCTION cell_start CASCADE", "0010"),  # made before there were cells
+    ],
+)
+def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(
+    world: World, change: str, revision: str
+) -> None:
+    world.connection.execute(change)
     advice = "of an earlier design, which this code can't upgrade; start with an empty"
-    with pytest.raises(Unavailable, match=f"schema is 0009.*{advice}"):
+    with pytest.raises(Unavailable, match=f"schema is {revision}.*{advice}"):
         database.require_current_schema(world.connection)
+    with pytest.raises(CommandError, match=f"schema is {revision}.*{advice}"):
+        upgrade(world.postgres_url)
 
 
 RECONCILE = """

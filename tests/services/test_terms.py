@@ -33,8 +33,8 @@ def test_terms_follow_one_another_and_an_idle_one_is_replaced(world: World) -> N
     fourth = world.streamer().term
     assert len({first, second, third.term, fourth}) == 4
     assert world.connection.execute(TERMS).fetchall() == [
-        (0, third.term.name, [second.name, first.name]),
-        (2, fourth.name, []),
+        (world.start, third.term.name, [second.name, first.name]),
+        (world.start + 2, fourth.name, []),
     ]
 
 

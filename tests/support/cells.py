@@ -11,13 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.router.moving import FENCE
+from api.booking import FENCE
 from api.router.slots import SLOTS, HAProxy, read, write
+from demo.embedded.servers import Postgres, Redis
 from lab.cells.router import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from migrations import upgrade
-from rocket_rides.database import CELL_SIZE
-from rocket_rides.settings import PROJECT
+from rocket_rides.settings import CELL_SIZE, PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
 from tests.support.world import PATIENCE, World, eventually
@@ -26,12 +26,12 @@ from tests.support.world import PATIENCE, World, eventually
 class Cells:
     """Cell 0 has all slots at first. `apis` and `worlds` are by the cells' numbers."""
 
-    def __init__(self, world: World, other: World, folder: Path, exits: ExitStack) -> None:
-        self.worlds = [world, other]
+    def __init__(self, worlds: list[World], folder: Path, exits: ExitStack) -> None:
+        self.worlds = worlds
         self.apis = [Api(each) for each in self.worlds]
         self.databases = {cell: each.postgres_url for cell, each in enumerate(self.worlds)}
         self.map, self.socket = folder / "slots.map", folder / "socket"
-        write(self.map, dict.fromkeys(SLOTS, "0"))
+        write(self.map, dict.fromkeys(SLOTS, 0))
         self.port = free_ports()
         self.settings = {
             "ROUTER": f"127.0.0.1:{self.port}",
@@ -71,7 +71,7 @@ class Cells:
                 f"ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE}"
             )
             world.connection.execute("TRUNCATE idempotency_keys")
-        write(self.map, dict.fromkeys(SLOTS, "0"))
+        write(self.map, dict.fromkeys(SLOTS, 0))
         self.router.set(read(self.map))
 
     def post(self, key: str | None = None, distance: str = "5") -> httpx.Response:
@@ -88,6 +88,12 @@ class Cells:
             text=True,
             check=False,
         )
+
+    def takers(self, key: str) -> list[int]:
+        """The cells whose API takes a ride under the key, whoever brings it there."""
+        answers = [api.post(**{"Idempotency-Key": key}) for api in self.apis]
+        assert {answer.status_code for answer in answers} <= {201, 503}
+        return [cell for cell, answer in enumerate(answers) if answer.status_code == 201]
 
     def rides(self) -> list[int]:
         """How many rides each cell has."""
@@ -113,11 +119,13 @@ class Cells:
 
 
 @contextmanager
-def two_cells(world: World, folder: Path) -> Iterator[Cells]:
-    """They share the servers of the `world`."""
+def two_cells(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[Cells]:
+    """They share the servers, whatever cell the other tests run on."""
     if HAPROXY is None:
         pytest.skip("there is no haproxy here")
     with ExitStack() as exits:
-        other = exits.enter_context(fresh_world(world.postgres, world.redis, folder, {}))
-        upgrade(other.postgres_url, 1)
-        yield Cells(world, other, folder, exits)
+        exits.enter_context(pytest.MonkeyPatch.context()).delenv("CELL", raising=False)
+        worlds = [exits.enter_context(fresh_world(postgres, redis, folder, {})) for _ in "ab"]
+        for cell, world in enumerate(worlds):
+            upgrade(world.postgres_url, cell)
+        yield Cells(worlds, folder, exits)

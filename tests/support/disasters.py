@@ -38,13 +38,13 @@ def cut_newest(world: World) -> None:
 
 
 def lose(world: World, *rides: int) -> Decimal:
-    """Delete the entries of these rides from the log; returns the rides' metres."""
-    log = world.log()
+    """Delete the entries of the cell's so manieth rides from the log; returns their metres."""
+    log, ids = world.log(), [world.start + ride for ride in rides]
     for entry, record in zip(log.read("0-0", 1_000_000), world.records(), strict=True):
-        if record.id in rides:
+        if record.id in ids:
             log.redis.xdel(log.name, entry.redis_id)
     query = "SELECT coalesce(sum(distance), 0) FROM rides WHERE id = ANY(%s)"
-    return Decimal(one_row(world.connection.execute(query, [list(rides)]))[0])
+    return Decimal(one_row(world.connection.execute(query, [ids]))[0])
 
 
 def restart_postgres(world: World) -> None:

@@ -10,26 +10,30 @@ WRONG = Decimal("777.777")
 
 RECONCILE = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
-    SELECT %s, coalesce(sum(distance), 0), count(*), 1.5, '{}' FROM rides WHERE id <= %s
+    SELECT cell_start() + %s, coalesce(sum(distance), 0), count(*), 1.5, '{}'
+    FROM rides WHERE id <= cell_start() + %s
     RETURNING id
 """
 ASK = "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (%s, %s)"
 
 
 def ask(world: World, upto: int | None = None, name: str = "consumer0") -> int:
-    """Reconcile up to a ride, or to last_sent, and ask for a reset; returns its number."""
+    """Reconcile up to the cell's so manieth ride, or to last_sent, and ask for a reset.
+
+    Returns its number.
+    """
     if upto is None:
-        upto = world.value("SELECT last_sent_id FROM streamer_state")
+        upto = world.value("SELECT last_sent_id - cell_start() FROM streamer_state")
     reconciliation = world.value(RECONCILE, upto, upto)
     world.connection.execute(ASK, [reconciliation, name])
     return reconciliation
 
 
-def corrupt(world: World, ride_id: int | None = None) -> None:
-    """Give all consumers a wrong total and, if named, a wrong ride."""
+def corrupt(world: World, ride: int | None = None) -> None:
+    """Give all consumers a wrong total and, if given, the cell's so manieth ride, a wrong one."""
     world.connection.execute("UPDATE consumer_states SET total_distance = %s", [WRONG])
-    if ride_id is not None:
-        world.connection.execute("UPDATE checkpoints SET position = %s", [ride_id])
+    if ride is not None:
+        world.connection.execute("UPDATE checkpoints SET position = cell_start() + %s", [ride])
 
 
 def statuses(world: World) -> list[str]:

@@ -114,9 +114,30 @@ MUTANTS = [
     ),
     Mutant(
         "a cell takes keys of slots that it gives away",
-        "_put_fence(connection, fenced(connection) | slots)",
-        "_put_fence(connection, slots - slots)",
+        "cells[source].take_only(its - chosen)",
+        "cells[source].take_only(its)",
+        file="api/router/__main__.py",
+        tests="services/test_router.py::test_what_the_router_had_sent_to_the_old_cell_takes_no_ride_there_later",
+    ),
+    Mutant(
+        "a cell's fence lets every key through",
+        "CHECK ({SLOT} = ANY",
+        "CHECK ({SLOT} <> '' OR {SLOT} = ANY",
         file="api/router/moving.py",
-        tests="services/test_router.py::test_what_was_under_way_when_its_slot_was_paused_takes_no_ride_later",
+        tests="services/test_router.py::test_what_the_router_had_sent_to_the_old_cell_takes_no_ride_there_later",
+    ),
+    Mutant(
+        "slots move to a cell whose API is down",
+        "        router.require_up(target)\n",
+        "",
+        file="api/router/__main__.py",
+        tests="services/test_router.py::test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done",
+    ),
+    Mutant(
+        "a key with another ride in the new cell is passed over",
+        "if different := self._connection.execute(DIFFERENT).fetchone():",
+        "if different := self._connection.execute(DIFFERENT).fetchone() and None:",
+        file="api/router/moving.py",
+        tests="services/test_router.py::test_a_key_with_another_ride_in_the_new_cell_switches_nothing",
     ),
 ]

@@ -71,6 +71,11 @@ MUTANTS = [
         tests="services/test_extract.py",
     ),
     verify(
+        "the first block of every cell begins at 0",
+        "after = block.after or (block.first - 1) // CELL_SIZE * CELL_SIZE",
+        "after = block.after",
+    ),
+    verify(
         "rides that take each other's place are the same",
         "not postgres == in_files == block.tally or ends != [block.first, block.last]",
         "not postgres == in_files == block.tally",
