@@ -21,7 +21,7 @@ from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.fleet import fleet
 from lab.benchmarks.idle import seconds_used
 from lab.benchmarks.stand import HOST, Stand, running, stand, value
-from lab.cells.router import CONFIGURATION, HAPROXY
+from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from lab.processes import clean_environment
 from lab.until import until

@@ -26,8 +26,8 @@ from lab.cells.books import check
 from lab.cells.drill import Drill
 from lab.cells.network import IP
 from lab.cells.outcome import table
-from lab.cells.router import HAPROXY
 from lab.chaos.machines import enter_own_namespace
+from lab.haproxy import HAPROXY
 from rocket_rides.errors import Unavailable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

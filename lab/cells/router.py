@@ -1,6 +1,5 @@
 """HAProxy before the cells, with the configuration that everybody runs, and moves of slots."""
 
-import os
 import random
 import shutil
 import subprocess
@@ -14,12 +13,10 @@ from pathlib import Path
 from demo.embedded.welcome import answers
 from lab.cells.cell import Cell
 from lab.cells.network import Host
+from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.processes import clean_environment, start
 from lab.until import until
-from rocket_rides.settings import PROJECT
 
-HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
 PORT = 8080
 PAUSES = (1.0, 4.0)  # seconds between two moves
 AGAIN_AFTER = 1.0  # seconds; a cell is away, or the router is

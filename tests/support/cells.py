@@ -14,7 +14,7 @@ import pytest
 from api.booking import FENCE
 from api.router.slots import SLOTS, HAProxy, read, write
 from demo.embedded.servers import Postgres, Redis
-from lab.cells.router import CONFIGURATION, HAPROXY
+from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from migrations import upgrade
 from rocket_rides.settings import CELL_SIZE, PROJECT
