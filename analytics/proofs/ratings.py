@@ -38,12 +38,13 @@ def prove(
     """Compare every consumer's number of ratings, and its sum, at its own position."""
     if not one_row(connection.execute(ARE_THERE))[0]:
         return RatingsVerdict()
-    stand = connection.execute(STAND).fetchall()
+    if not (stand := connection.execute(STAND).fetchall()):
+        return RatingsVerdict()
     positions = {position for _, position, *_ in stand}
     url = extract.for_executors(url, sys.modules[__name__])
     add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
     with shown("Adding up ratings"):
-        exact = dict(spark.parallelize(positions, len(positions) or 1).map(add_up).collect())
+        exact = dict(spark.parallelize(positions, len(positions)).map(add_up).collect())
     return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
 
 
