@@ -4,11 +4,14 @@ Clients may repeat requests meanwhile: each key takes one ride, over all cells. 
 a slot takes its keys only where the map on disk names that cell. Killed at any step, running it
 again goes on, and running it with the old cell gives the slots back:
 
-1. before the old cell refuses the keys (`api.router.moving`): nothing has happened.
+1. before all cells refuse the slots' keys (`api.router.moving`): nothing has happened.
 2. before the keys are copied: whoever has a key of these slots gets a 503 with Retry-After.
 3. before the map on disk names the new cell: the same, with the keys in both cells.
-4. before the new cell takes the keys, if it had refused them: the same.
+4. before the new cell takes the keys: the same.
 5. before HAProxy knows it: the same, until it is restarted.
+
+A cell that was restored from a backup may lack keys and its fence. Run for the slots that it has
+already, this puts the fence up, and copies what the other cells still have of the keys.
 """
 
 import argparse
@@ -35,7 +38,7 @@ from rocket_rides.words import count
 class Step(Enum):
     """Where it can be made to crash, in order."""
 
-    REFUSED = "after the old cell refuses the keys"
+    REFUSED = "after all cells refuse the slots' keys"
     COPIED = "after the keys are copied"
     SWITCHED_ON_DISK = "after the map on disk names the new cell"
     ACCEPTED = "after the new cell takes the keys"
@@ -55,17 +58,18 @@ def move(
     with ExitStack() as until_the_end:
         until_the_end.enter_context(_the_only_move(path))
         now = slots.read(path)
-        sources = {now[slot] for slot in chosen} - {target}
+        owners = {now[slot] for slot in chosen}
         cells = {
             cell: until_the_end.enter_context(closing(Keys(cell, _database(cell, databases))))
-            for cell in sorted({target, *sources})
+            for cell in sorted({target, *owners, *databases})
         }
-        router.require_up(target)
+        if owners != {target}:
+            router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
         try:
             return _move(chosen, cells, target, path, router, now)
         except (Refused, psycopg.Error, OSError) as reason:
-            back = " or ".join(map(str, sorted(sources or {target})))
+            back = " or ".join(map(str, sorted(owners)))
             raise Unfinished(
                 f"{in_one_line(reason)}; until it is run again, or run with cell {back} to give"
                 " the slots back, their keys get a 503"
@@ -75,13 +79,16 @@ def move(
 def _move(
     chosen: set[str], cells: dict[int, Keys], target: int, path: Path, router: HAProxy, now: Slots
 ) -> int:
+    for cell, keys in cells.items():
+        keys.take_only(_slots_of(cell, now) - chosen)
+    reached(Step.REFUSED)
+    others = sorted(cells.keys() - {target})
     copied = 0
-    for source in sorted(cells.keys() - {target}):
-        its = _slots_of(source, now)
-        cells[source].take_only(its - chosen)
-        reached(Step.REFUSED)
-        copied += cells[target].copy(cells[source], its & chosen)
-        reached(Step.COPIED)
+    for cell in others:
+        copied += cells[target].copy(cells[cell], _slots_of(cell, now) & chosen)
+    for cell in others:  # what was restored has lost keys that another cell had before it
+        copied += cells[target].copy(cells[cell], chosen, is_old=True)
+    reached(Step.COPIED)
     new = now | dict.fromkeys(chosen, target)
     slots.write(path, new)  # before HAProxy: what it does must outlast its restart
     reached(Step.SWITCHED_ON_DISK)

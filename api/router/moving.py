@@ -84,14 +84,15 @@ class Keys:
         fence = sql.SQL(PUT_FENCE).format(sorted(slots))
         self._patiently(lambda: self._connection.execute(fence))
 
-    def copy(self, source: "Keys", slots: Set[str]) -> int:
+    def copy(self, source: "Keys", slots: Set[str], *, is_old: bool = False) -> int:
         """Copy the keys of slots that `source` refuses, in one transaction; returns how many.
 
-        Raises Refused if a key is here already, with another ride.
+        Raises Refused if a key is here already, with another ride. If `is_old`, because another
+        cell has had the slots since, it may be, and stays.
         """
-        return self._patiently(lambda: self._copy(source, slots))
+        return self._patiently(lambda: self._copy(source, slots, is_old))
 
-    def _copy(self, source: "Keys", slots: Set[str]) -> int:
+    def _copy(self, source: "Keys", slots: Set[str], is_old: bool) -> int:
         self._connection.execute(BESIDE)
         out = sql.SQL(OUT).format(sorted(slots))
         with (
@@ -101,13 +102,13 @@ class Keys:
             for data in leaving:
                 coming.write(data)
         self._connection.execute(f"SET LOCAL {COPIES} = 'yes'")
-        self._connection.execute(TAKE_IN)
-        if different := self._connection.execute(DIFFERENT).fetchone():
+        copied = self._connection.execute(TAKE_IN).rowcount
+        if not is_old and (different := self._connection.execute(DIFFERENT).fetchone()):
             raise Refused(
                 f"a key has ride {different[0]} in cell {source.cell}, and ride {different[1]} in"
                 f" cell {self.cell}"
             )
-        return self._value("SELECT count(*) FROM moving")
+        return copied
 
     def _patiently(self, once: Callable[[], T]) -> T:
         """Do it in a transaction; again, while somebody else holds a lock for long."""

@@ -18,6 +18,7 @@ from consumers.receipts.courier import Courier
 from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
 from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict, printable
+from rocket_rides.words import count
 
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0  # see TAKE
@@ -160,6 +161,11 @@ class Delivery:
 
 
 def give_up(attempt: Attempt) -> Verdict:
-    """Why a receipt is dead that has had all of its attempts, but for the ends of the last ones."""
+    """Why a receipt is dead that has had all of its attempts.
+
+    What the last one told is the reason, if that is known: then fewer are allowed than before.
+    """
+    if attempt.reason and not attempt.unfinished:
+        return Verdict(Kind.REFUSED, attempt.reason)
     lost = f", the last {attempt.unfinished} without a known end" if attempt.unfinished else ""
-    return Verdict(Kind.REFUSED, f"{attempt.number} attempts{lost}")
+    return Verdict(Kind.REFUSED, f"{count(attempt.number, 'attempt')}{lost}")

@@ -38,7 +38,8 @@ class Attempt(NamedTuple):
     That is on the monotonic clock, and counts from before the lease was asked for: so nothing is
     sent once another worker may take the receipt. It is the `number`-th since the last replay, but
     for those that don't count. Of those before it, the last `unfinished` have no known end. Where
-    `is_exhausted`, no attempt is left, and it is not made.
+    `is_exhausted`, no attempt is left, and it is not made. `reason` is why the last one whose end
+    is known failed.
     """
 
     receipt: Receipt
@@ -47,6 +48,7 @@ class Attempt(NamedTuple):
     number: int
     unfinished: int = 0
     is_exhausted: bool = False
+    reason: str | None = None
 
     @property
     def is_quarantined(self) -> bool:
@@ -116,9 +118,9 @@ class Queue:
             seconds=self.lease,
         )
         attempts = []
-        for ride, distance, at, id_, parent, state, number, unfinished, is_exhausted, due in rows:
+        for ride, distance, at, id_, parent, state, *of_attempt, due in rows:
             receipt = Receipt(ride, distance, at, id_, parse(parent, state))
-            attempt = Attempt(receipt, lease, deadline, number, unfinished, is_exhausted)
+            attempt = Attempt(receipt, lease, deadline, *of_attempt)
             attempts.append(attempt)
             if not attempt.is_quarantined:
                 self._begin_at = due

@@ -98,10 +98,10 @@ TAKE = f"""
         FROM due JOIN rides ON rides.id = due.ride_id CROSS JOIN receipts_state
         WHERE receipts.ride_id = due.ride_id
         RETURNING due.*, distance, created_at, {WEBHOOK_ID} AS webhook_id, traceparent, tracestate,
-            attempts - excused AS number
+            attempts - excused AS number, reason
     )
     SELECT ride_id, distance, least(greatest(created_at, '0002-01-01'), '9998-12-31'), webhook_id,
-           traceparent, tracestate, number, unfinished, is_exhausted, due_at
+           traceparent, tracestate, number, unfinished, is_exhausted, reason, due_at
     FROM taken ORDER BY due_at
 """  # noqa: S608
 

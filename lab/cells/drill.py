@@ -121,6 +121,8 @@ class Drill:
         found = [*self.crowd.journal.troubles]
         if self.mover.error:
             found.append(self.mover.error)
+        if not self.mover.moves:
+            found.append("no slot has moved")
         with suppress(TimeoutError):
             until(lambda: not self._left(), "what is left is among the findings", PATIENCE)
         found += self._left()

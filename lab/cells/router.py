@@ -92,8 +92,8 @@ class Mover(threading.Thread):
                 self._ending.wait(self._dice.uniform(*PAUSES))
                 first, last = sorted(self._dice.sample(range(256), 2))
                 slots, cell = f"{first:02x}-{last:02x}", 1 - self._router.cell_of(first)
-        except TimeoutError as reason:
-            self.error = str(reason)
+        except Exception as reason:  # a drill without moves would show nothing
+            self.error = f"slots move no more: {reason}"
 
     def end(self) -> None:
         """Return when no move is under way."""

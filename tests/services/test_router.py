@@ -9,6 +9,7 @@ from threading import Event
 import httpx
 import pytest
 
+from api.booking import FENCE
 from api.router import moving
 from api.router.__main__ import Step, move, some_slots
 from api.router.slots import SLOTS, read
@@ -148,6 +149,20 @@ def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
     assert cells.takers("after") == [target]
     assert set(read(cells.map).values()) == {target}
     assert sum(cells.rides()) - sum(taken) == 1 + (step is Step.ACCEPTED)
+
+
+def test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again(cells: Cells) -> None:
+    """Run for slots that it has already, by hand, before rides come in."""
+    key = key_of(range(128, 256))
+    first = cells.post(key).json()
+    cells.move(ALL, 1)
+    cells.move("00-7f", 0)
+    cells.worlds[1].connection.execute(f"ALTER TABLE idempotency_keys DROP CONSTRAINT {FENCE}")
+    cells.worlds[1].connection.execute("DELETE FROM idempotency_keys")
+    assert cells.move("80-ff", 1).stdout == "cell 1 has 128 slots; 1 key copied\n"
+    assert cells.post(key).json() == first
+    late = cells.apis[1].post(**{"Idempotency-Key": key_of(range(128))})
+    assert is_problem(late, 503, MAYBE_TAKEN)
 
 
 @pytest.mark.proves("slots-move")

@@ -175,7 +175,9 @@ AT_ANY_MOMENT = (
 
 # When nothing is left to do: every total stands at the last ride, and nothing was set aside.
 COUNTED = """
-    WITH newest AS (SELECT coalesce(max(id), 0) AS position FROM log_records), stands AS (
+    WITH newest AS (
+        SELECT coalesce(max(id), cell_start()) AS position FROM log_records
+    ), stands AS (
         SELECT 'the last record sent' AS what, last_sent_id AS at FROM streamer_state
         UNION ALL SELECT name || '''s position', position FROM checkpoints
         WHERE kind IN ('total', 'ratings')
@@ -189,7 +191,7 @@ ALL_TOTALS = f"""
 """  # noqa: S608
 ROLLED_UP = """
     SELECT format('the rollup is complete to ride %s, not %s', complete_to, ride)
-    FROM rollup_state, (SELECT coalesce(max(id), 0) AS ride FROM log_records) newest
+    FROM rollup_state, (SELECT coalesce(max(id), cell_start()) AS ride FROM log_records) newest
     WHERE complete_to <> ride
 """
 ASKED = """
@@ -200,7 +202,7 @@ ASKED = """
 """
 DELIVERED = """
     SELECT format('receipts are complete to ride %s, not %s', complete_to, ride)
-    FROM receipts_state, (SELECT coalesce(max(id), 0) AS ride FROM log_records) newest
+    FROM receipts_state, (SELECT coalesce(max(id), cell_start()) AS ride FROM log_records) newest
     WHERE complete_to <> ride
     UNION ALL
     SELECT format('the receipt of ride %s is still to be sent', ride_id)

@@ -46,6 +46,16 @@ def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
     assert counted(world) == (0, 2, 0)
 
 
+def test_where_fewer_attempts_are_allowed_than_before_the_last_failure_is_told(
+    desk: Desk, world: World
+) -> None:
+    why = "status 503: overloaded"
+    world.connection.execute(
+        "UPDATE receipts SET attempts = 3, reason = %s WHERE ride_id = 1", [why]
+    )
+    assert desk.gives_up()[1] == why
+
+
 def test_who_dies_while_giving_up_leaves_it_to_others(
     desk: Desk, desks: Desks, world: World
 ) -> None:
