@@ -117,7 +117,7 @@ def kill_a_worker(world: World, job: subprocess.Popen[bytes]) -> None:
     eventually(lambda: world.value(READING, False), "a task that reads", SPARK_PATIENCE)
     with world.connect().transaction() as held:
         held.connection.execute("LOCK TABLE rides IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: world.value(READING, True) == 2, "a task on each worker")
+        eventually(lambda: world.value(READING, True) == 2, "a task on each worker", SPARK_PATIENCE)
         first, _second = executors(job)
         first.kill()
         first.wait()
