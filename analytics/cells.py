@@ -25,9 +25,9 @@ from analytics.pieces import Piece, pieces, total
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
 from rocket_rides import settings
+from rocket_rides.cells import CELL_SIZE, LAST_CELL
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Parser
-from rocket_rides.settings import CELL_SIZE, LAST_CELL
 from rocket_rides.words import aligned, metres, number, printable
 
 if TYPE_CHECKING:

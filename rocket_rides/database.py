@@ -11,8 +11,9 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from rocket_rides import session_settings
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused, Unavailable, in_one_line
-from rocket_rides.settings import CELL_SIZE, PROJECT
+from rocket_rides.settings import PROJECT
 
 Row = TypeVar("Row")
 

@@ -23,14 +23,11 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from rocket_rides import durations, logs, urls
+from rocket_rides.cells import LAST_CELL
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
 EMBEDDED_PORT = 5432
-
-# A cell's positions: `cell * CELL_SIZE < position < (cell + 1) * CELL_SIZE`, as the schema has it.
-CELL_SIZE = 10**14
-LAST_CELL = 2**53 // CELL_SIZE - 1  # up to it, each position is exact in JavaScript
 
 # Characters, at most, in a consumer's name: the schema says so too.
 NAME_LENGTH = 64

@@ -15,7 +15,7 @@ from typing import get_args
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 from watch import verdict
 from watch.facts import MOST, Counts, Database, Facts, Reader, Receipts
 

@@ -11,8 +11,8 @@ import psycopg
 from analytics.ledger import Block, Ledger
 from analytics.pieces import BLOCK, Piece, between, by_block, total
 from analytics.result import Mismatch, Tally
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.database import one_row
-from rocket_rides.settings import CELL_SIZE
 
 SAMPLE = 8  # blocks that a night checks
 RIDES_IN_BLOCK = """

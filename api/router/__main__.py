@@ -28,10 +28,10 @@ import psycopg
 from api.router import slots
 from api.router.moving import Keys
 from api.router.slots import CELLS, SLOTS, HAProxy, Slots
+from rocket_rides.cells import LAST_CELL
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import reached
 from rocket_rides.process import Parser
-from rocket_rides.settings import LAST_CELL
 from rocket_rides.words import count
 
 
@@ -87,7 +87,7 @@ def _move(
     for cell in others:
         copied += cells[target].copy(cells[cell], _slots_of(cell, now) & chosen)
     for cell in others:  # what was restored has lost keys that another cell had before it
-        copied += cells[target].copy(cells[cell], chosen, is_old=True)
+        copied += cells[target].copy(cells[cell], chosen - _slots_of(cell, now), is_old=True)
     reached(Step.COPIED)
     new = now | dict.fromkeys(chosen, target)
     slots.write(path, new)  # before HAProxy: what it does must outlast its restart

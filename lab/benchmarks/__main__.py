@@ -13,7 +13,6 @@ import os
 import platform
 import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib import import_module
@@ -65,12 +64,10 @@ def run(name: str, measure: Measure) -> None:
 def measured(measure: Measure) -> str:
     """Measure a part on a stand of its own; returns its table, with where and when."""
     busy = psutil.cpu_percent(LOOK)
-    began = time.monotonic()
     with stand() as servers:
         on = machine(servers.versions())
         figures = measure(servers)
-    took = time.monotonic() - began
-    told = f"Measured on {datetime.now().astimezone().date()} in {took:.0f} s, on {on}."
+    told = f"Measured on {datetime.now().astimezone().date()}, on {on}."
     if busy >= BUSY:
         told += f" **Others took {busy:.0f} % of the machine**: these figures are not reliable."
         say(told)

@@ -39,7 +39,7 @@ Standing = Callable[[psycopg.Connection], int]
 
 def measure(stand: Stand) -> list[Figure]:
     """Figures for the totals, the rollup, and the rides posted beside them."""
-    name = "Ten minutes of rides caught up while more are taken"
+    name = "Ten minutes' rides, caught up under load"
     totals = Figure(f"{name}: two totals", "s", goal=A_TENTH)
     rollup = Figure(f"{name}: the rollup", "s", goal=A_TENTH)
     posts = Figure(

@@ -41,7 +41,7 @@ def measure(stand: Stand) -> list[Figure]:
 def side_by_side() -> Figure:
     """Rides of both at once, beside those of either while the other is idle."""
     figure = Figure(
-        f"Rides of two cells with a core each, {CLIENTS} clients each",
+        "POST /rides, two cells, a core each",
         "requests/s",
         "one of them alone",
         Goal("ratio", ">=", 1.9),
@@ -57,8 +57,8 @@ def side_by_side() -> Figure:
 
 def through_the_router(stand: Stand) -> list[Figure]:
     """Rides with a key, of which it computes the slot and looks it up."""
-    rides = Figure(f"Rides through the router, {CLIENTS} clients", "requests/s", "directly")
-    cost = Figure("processor time of a request, router", "µs", "of the same, API and Postgres")
+    rides = Figure("POST /rides through the router", "requests/s", "directly")
+    cost = Figure("router's processor time, a request", "µs", "API's and Postgres'")
     postgres = psutil.Process(stand.postgres.pid)
     with (
         stand.connect() as connection,

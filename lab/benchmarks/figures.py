@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, NamedTuple, Self
 
-COLUMNS = ("figure", "measured", "limit measured beside it", "ratio", "goal")
+COLUMNS = ("figure", "measured", "limit beside it", "ratio", "goal")
 HOLDS = {"<=": operator.le, ">=": operator.ge}
 WORDS = {"<=": "at most", ">=": "at least"}
 MET, MISSED = "met", "**missed**"
@@ -20,8 +20,8 @@ class Goal(NamedTuple):
     bound: float
 
     def __str__(self) -> str:
-        of = " of the limit" if self.subject == "ratio" else ""
-        return f"{WORDS[self.comparison]} {number(self.bound)}{of}"
+        of = "ratio " if self.subject == "ratio" else ""
+        return f"{of}{WORDS[self.comparison]} {number(self.bound)}"
 
 
 @dataclass

@@ -63,7 +63,7 @@ def measure(stand: Stand) -> list[Figure]:
         Figure(
             f"Ride to both totals, {when}, p{percent}",
             "ms",
-            "one append, then one commit",
+            "append and commit",
             Goal("value", "<=", most),
             [quantiles(took, n=100)[percent - 1] for took in runs[when]],
             [quantiles(took, n=100)[percent - 1] for took in limits],

@@ -12,7 +12,7 @@ from lab.cells.clients import Look
 from lab.chaos.books import clients
 from lab.chaos.books.tables import most_of
 from lab.chaos.evidence import Ask, Evidence, FinalState, Restore
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 
 Findings = Iterator[str]
 

@@ -21,7 +21,7 @@ from lab.cells.network import Host
 from lab.chaos.clients import read
 from lab.chaos.evidence import Ask, Journal
 from lab.until import PATIENCE
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 
 TIMEOUT = 4.0  # seconds
 # Of the requests: a new ride, one that was asked for before, a look at a ride, a ride of no cell.

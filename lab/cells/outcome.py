@@ -5,7 +5,7 @@ from statistics import median, quantiles
 
 from lab.cells.books import Books, nothing_is_double, nothing_is_lost, undone
 from lab.cells.drill import CALM, DEAD, Drill
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 
 SLICE = 2.0  # seconds
 FEWEST = 20  # rides, for a p99 of a slice

@@ -6,7 +6,7 @@ from alembic import context, op
 from alembic.util import CommandError
 
 import migrations
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 
 revision = "0010"
 down_revision = None

@@ -8,8 +8,8 @@ import pytest
 
 from analytics.cells import COMPLETE, INCOMPLETE, main, unite
 from analytics.ledger import Ledger
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Unavailable
-from rocket_rides.settings import CELL_SIZE
 from tests.support.warehouse import DAYS, METRE, content, night
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from analytics import cells
 from analytics.cells import OpenTable
 from analytics.ledger import Ledger, Owner
 from analytics.pieces import Piece
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Unavailable
-from rocket_rides.settings import CELL_SIZE
 
 OWNER = Owner(0, "1-1", "a")
 NIGHT = datetime(2026, 11, 21, 3, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from lab.cells.books import Books, check, undone
 from lab.cells.clients import Look
 from lab.chaos.evidence import Answer, Ask, FinalState, Restore
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 
 FIRST, KEYLESS, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("3.027")
 REFUSED = Decimal("4.036")

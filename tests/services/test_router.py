@@ -13,9 +13,9 @@ from api.booking import FENCE
 from api.router import moving
 from api.router.__main__ import Step, move, some_slots
 from api.router.slots import SLOTS, read
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused
 from rocket_rides.faults import InjectedCrash, crash_at
-from rocket_rides.settings import CELL_SIZE
 from tests.support.api import MAYBE_TAKEN, is_problem
 from tests.support.cells import Cells
 from tests.support.world import eventually

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lab.ports import free_ports
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.fleet import no_fleet_on
-from rocket_rides.settings import CELL_SIZE
 from rocket_rides.words import DASH
 from tests.support.facts import A_TOTAL, WELL, absent, facts
 from tests.support.looks import at_work

@@ -8,7 +8,7 @@ from analytics.ledger import Block
 from analytics.pieces import Piece
 from analytics.proofs.warehouse import against_postgres
 from analytics.result import Mismatch, Tally
-from rocket_rides.settings import CELL_SIZE
+from rocket_rides.cells import CELL_SIZE
 from tests.support.world import World
 
 PUT = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (%s, 5)"

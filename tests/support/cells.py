@@ -17,7 +17,8 @@ from demo.embedded.servers import Postgres, Redis
 from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from migrations import upgrade
-from rocket_rides.settings import CELL_SIZE, PROJECT
+from rocket_rides.cells import CELL_SIZE
+from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
 from tests.support.world import PATIENCE, World, eventually
