@@ -18,8 +18,8 @@ SUMMARY, HEADLINES = "summary", "headlines"
 SHOWN = (
     "`POST /rides`, 8 clients",
     "Drain of 200,000 records",
-    "Ride to both totals, idle, p50",
-    "Ride to both totals, idle, p99",
+    "Ride to totals, idle, p50",
+    "Ride to totals, idle, p99",
 )
 
 

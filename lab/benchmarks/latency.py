@@ -61,7 +61,7 @@ def measure(stand: Stand) -> list[Figure]:
             runs["1,000 rides/s"].append(_steadily(port, connection, 1000))
     return [
         Figure(
-            f"Ride to both totals, {when}, p{percent}",
+            f"Ride to totals, {when}, p{percent}",
             "ms",
             "append and commit",
             Goal("value", "<=", most),

@@ -24,12 +24,10 @@ POLL = 0.5  # seconds between samples of a run's memory, which cost time
 def measure(stand: Stand) -> list[Figure]:
     """Nights after a million rides, a full run over ten million, and nights after those."""
     require_java()
-    full = Figure(
-        f"Full run over {ALL // MILLION} million rides", "s", goal=Goal("value", "<=", 60)
-    )
+    full = Figure(f"Full run, {ALL // MILLION} million rides", "s", goal=Goal("value", "<=", 60))
     memory = Figure("Its memory, driver and workers, PSS", "GB", goal=Goal("value", "<=", 2))
     aged = Figure(
-        "A night of 100,000 new rides after 10 million",
+        "A night of 100,000 rides after 10 million",
         "s",
         "after 1 million",
         Goal("ratio", "<=", 1.1),

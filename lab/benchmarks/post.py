@@ -41,7 +41,7 @@ def measure(stand: Stand) -> list[Figure]:
     four = Figure(name, UNIT, "pgbench, `BEGIN; INSERT; INSERT; COMMIT`", Goal("ratio", ">=", 0.5))
     one = Figure(name, UNIT, "pgbench, the API's statement", Goal("ratio", ">=", 0.35))
     keys = Figure(
-        f"the same with an `Idempotency-Key`, {CLIENTS} clients",
+        "the same with an `Idempotency-Key`",
         UNIT,
         "without a key",
         Goal("ratio", ">=", 0.8),
