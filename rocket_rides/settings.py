@@ -33,8 +33,7 @@ EMBEDDED_PORT = 5432
 NAME_LENGTH = 64
 
 # What receipts are signed with; in bytes, as Standard Webhooks has it.
-SECRET_PREFIX = "whsec_"  # noqa: S105 (what every secret begins with)
-SHORTEST_SECRET, LONGEST_SECRET = 24, 64
+SECRET_PREFIX, SHORTEST_SECRET, LONGEST_SECRET = "whsec_", 24, 64
 # Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
 # Seconds beyond the time-out of an attempt, in which its end is recorded.
@@ -52,17 +51,18 @@ def _unless_empty(check: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(lambda text: check(text) if text else text)
 
 
-def _webhook_secret(secret: str) -> str:
-    """Check a secret that signs receipts, as Standard Webhooks writes it, and never show it."""
-    prefix, encoded = secret[: len(SECRET_PREFIX)], secret[len(SECRET_PREFIX) :]
-    try:
-        size = len(base64.b64decode(encoded, validate=True))
-    except ValueError:
-        size = 0
-    if prefix != SECRET_PREFIX or not SHORTEST_SECRET <= size <= LONGEST_SECRET:
-        form = f"{SECRET_PREFIX} and the base64 of {SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
-        raise ValueError(f"{form} is expected")
-    return secret
+def _webhook_secrets(secrets: str) -> str:
+    """Check what signs receipts, as Standard Webhooks writes a secret, and never show it."""
+    for secret in secrets.split() or [""]:
+        prefix, encoded = secret[: len(SECRET_PREFIX)], secret[len(SECRET_PREFIX) :]
+        try:
+            size = len(base64.b64decode(encoded, validate=True))
+        except ValueError:
+            size = 0
+        if prefix != SECRET_PREFIX or not SHORTEST_SECRET <= size <= LONGEST_SECRET:
+            form = f"{SECRET_PREFIX} and the base64 of {SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
+            raise ValueError(f"{form} is expected")
+    return secrets
 
 
 def _time_of_day(text: str) -> str:
@@ -128,9 +128,10 @@ class Settings(BaseSettings):
     receipt_url: Annotated[str, _unless_empty(urls.http)] = ""
     """Where receipts are delivered: an `http://` or `https://` URL without a user. Unset: the
     simulator, at port `API_PORT` + 2."""
-    receipt_secret: Annotated[str, _unless_empty(_webhook_secret)] = ""
-    """What signs receipts: `whsec_` and the base64 of 24 to 64 bytes. Unset: the demo's, which
-    anyone can read, so it must be set where `DATABASE_URL` or `RECEIPT_URL` is."""
+    receipt_secret: Annotated[str, _unless_empty(_webhook_secrets)] = ""
+    """What signs receipts: `whsec_` and the base64 of 24 to 64 bytes; or the new one and the old,
+    apart by a space, to replace it. Unset: the demo's, which anyone can read, so it must be set
+    where `DATABASE_URL` or `RECEIPT_URL` is."""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     """Receipts in flight per worker, at most 256."""
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
@@ -243,13 +244,13 @@ class Settings(BaseSettings):
         return self.receipt_url or f"http://127.0.0.1:{self.api_port + PORTS - 1}/receipts"
 
     @property
-    def signing_secret(self) -> str:
-        """What receipts are signed with; empty where RECEIPT_SECRET is needed and not set.
+    def signing_secrets(self) -> list[str]:
+        """What receipts are signed with, each; none where RECEIPT_SECRET is needed and not set.
 
         The demo, with the embedded Postgres and the simulator as the receiver, has one of its own.
         """
         demo = self.embedded_postgres and not self.receipt_url
-        return self.receipt_secret or (DEMO_SECRET if demo else "")
+        return (self.receipt_secret or (DEMO_SECRET if demo else "")).split()
 
 
 def _address(host: str, port: int) -> str:
@@ -275,16 +276,16 @@ def load() -> Settings:
         _refuse(error)
 
 
-def require_signing_secret(config: Settings) -> str:
+def require_signing_secrets(config: Settings) -> list[str]:
     """What receipts are signed with, or end the process with one clear line."""
-    if not config.signing_secret:
+    if not config.signing_secrets:
         print(  # noqa: T201
             "RECEIPT_SECRET is not set, and only the demo signs receipts without it:"
             ' make one with echo "whsec_$(openssl rand -base64 32)"',
             file=sys.stderr,
         )
         raise SystemExit(2)
-    return config.signing_secret
+    return config.signing_secrets
 
 
 def _refuse(error: ValidationError) -> NoReturn:

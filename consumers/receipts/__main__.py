@@ -29,9 +29,9 @@ def main() -> None:
     """Run the worker NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.receipts", __doc__)
     config, stop = running.start(name, "receipts")
-    secret = settings.require_signing_secret(config)
+    secrets = settings.require_signing_secrets(config)
     try:
-        Worker(name, config, secret, stop).run()
+        Worker(name, config, secrets, stop).run()
     except Refused as refused:
         raise SystemExit(in_one_line(refused)) from None
     finally:

@@ -11,6 +11,7 @@ import asyncio
 import os
 import ssl
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
@@ -37,14 +38,15 @@ LOST = "the connection was lost before the end of the answer's head"
 class Courier:
     """Makes attempts, each within its own time limit. For one event loop, as a context manager.
 
-    `url` and `secret` are as `rocket_rides.settings` takes them. Raises Refused where nobody's
+    `url` and `secrets` are as `rocket_rides.settings` takes them: each attempt is signed with each
+    secret, so that receivers can change from one to the next. Raises Refused where nobody's
     certificate could be checked.
     """
 
-    def __init__(self, url: str, secret: str) -> None:
+    def __init__(self, url: str, secrets: Sequence[str]) -> None:
         self._url = url
         self._checked = _authorities() if url.startswith("https:") else True
-        self._webhook = Webhook(secret)
+        self._webhooks = [Webhook(secret) for secret in secrets]
 
     async def __aenter__(self) -> Self:
         trace = aiohttp.TraceConfig()
@@ -123,7 +125,9 @@ class Courier:
             "content-type": "application/json",
             "webhook-id": webhook_id,
             "webhook-timestamp": f"{now.timestamp():.0f}",
-            "webhook-signature": self._webhook.sign(webhook_id, now, body.decode()),
+            "webhook-signature": " ".join(
+                webhook.sign(webhook_id, now, body.decode()) for webhook in self._webhooks
+            ),
         }
 
 

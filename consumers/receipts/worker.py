@@ -6,7 +6,7 @@ own: it goes on between two sessions.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -44,12 +44,12 @@ class Worker:
     """One process: its two loops, and what outlives their sessions."""
 
     def __init__(
-        self, name: str, config: settings.Settings, secret: str, stop: process.Stop
+        self, name: str, config: settings.Settings, secrets: Sequence[str], stop: process.Stop
     ) -> None:
         self._name = name
         self._config = config
         self._stop = stop
-        self._courier = Courier(config.receiver_url, secret)
+        self._courier = Courier(config.receiver_url, secrets)
         self._delivery = Delivery(
             self._courier, config.receipt_concurrency, config.receipt_timeout, config.sweep_after
         )

@@ -101,10 +101,10 @@ async def simulate(config: Settings, given: argparse.Namespace, outcomes: Outcom
 
 async def receiving(config: Settings) -> Customer | None:
     """A customer that receives receipts; None, and a warning, where that is impossible."""
-    if not config.signing_secret:
+    if not config.signing_secrets:
         logger.warning("receipts can't be verified, so none are received: set RECEIPT_SECRET")
         return None
-    customer = Customer(config.signing_secret, random.Random())
+    customer = Customer(config.signing_secrets[0], random.Random())
     url = config.receiver_url
     # Before it receives: whoever sends the signal looks whether it does.
     asyncio.get_running_loop().add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)

@@ -86,7 +86,7 @@ def send(url: str, count: int) -> tuple[float, float]:
 
 async def _send(url: str, count: int) -> tuple[float, float]:
     numbers = iter(range(count))
-    async with Courier(url, DEMO_SECRET) as courier:
+    async with Courier(url, [DEMO_SECRET]) as courier:
 
         async def one_after_another() -> None:
             for number in numbers:

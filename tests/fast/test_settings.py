@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from certifi import where
 
-from rocket_rides.settings import PROJECT, Settings, load, require_signing_secret
+from rocket_rides.settings import DEMO_SECRET, PROJECT, Settings, load, require_signing_secrets
 
 NAMED = re.compile(r"# [A-Z_]+=")
 # What each of them is refused for: a type, a range, a choice, or a URL that can never work.
@@ -99,10 +99,11 @@ def test_receivers_are_taken_in_ascii(url: str, address: str) -> None:
 def test_a_secret_has_24_to_64_bytes(size: int) -> None:
     secret = f"whsec_{b64encode(b'?' * size).decode()}"
     if 24 <= size <= 64:
-        assert Settings(receipt_secret=secret).signing_secret == secret
+        assert Settings(receipt_secret=secret).signing_secrets == [secret]
+        assert Settings(receipt_secret=f"{secret} {secret}").signing_secrets == [secret] * 2
     else:
         with pytest.raises(ValueError, match="24 to 64 bytes is expected"):
-            Settings(receipt_secret=secret)
+            Settings(receipt_secret=f"{DEMO_SECRET} {secret}")
 
 
 # What is set, and what is said of the last of it.
@@ -136,10 +137,10 @@ def test_the_demo_alone_signs_with_a_secret_that_everyone_knows(
 ) -> None:
     demo = Settings(api_port=9000)
     assert demo.receiver_url == "http://127.0.0.1:9002/receipts"
-    Settings(receipt_secret=require_signing_secret(demo))
+    assert require_signing_secrets(demo) == [DEMO_SECRET]
     for given in ({"database_url": "postgresql://h/x"}, {"receipt_url": "http://shop.example/"}):
         with pytest.raises(SystemExit) as end:
-            require_signing_secret(Settings.model_validate(given))
+            require_signing_secrets(Settings.model_validate(given))
         assert end.value.code == 2
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith("RECEIPT_SECRET is not set")

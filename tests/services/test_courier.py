@@ -4,7 +4,8 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -45,9 +46,11 @@ class Couriers:
         self._runner = closing.enter_context(asyncio.Runner())
         self._closing = closing
 
-    def __call__(self, url: str, timeout: float = LONG) -> Callable[..., list[Verdict]]:
+    def __call__(
+        self, url: str, timeout: float = LONG, secrets: Sequence[str] = (DEMO_SECRET,)
+    ) -> Callable[..., list[Verdict]]:
         """One that returns its verdicts on the receipts of rides, all sent at once."""
-        courier = Courier(url, DEMO_SECRET)
+        courier = Courier(url, secrets)
         self._runner.run(courier.__aenter__())
         self._closing.callback(lambda: self._runner.run(courier.__aexit__()))
 
@@ -102,6 +105,18 @@ def test_a_receipt_is_one_post_that_the_library_verifies(
     verified = Webhook(DEMO_SECRET).verify(request.body, request.headers)
     assert verified == json.loads(receipt().body())
     assert abs(int(request.headers["webhook-timestamp"]) - time.time()) < 5
+
+
+def test_receivers_can_change_from_one_secret_to_the_next(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    """While there are two, either verifies each receipt."""
+    new = f"whsec_{b64encode(b'new' * 8).decode()}"
+    couriers(receiver.url, secrets=[new, DEMO_SECRET])()
+    [request] = receiver.requests
+    for secret in (new, DEMO_SECRET):
+        verified = Webhook(secret).verify(request.body, request.headers)
+        assert verified == json.loads(receipt().body())
 
 
 def test_the_status_decides_and_the_connection_is_kept(

@@ -179,7 +179,7 @@ def attempt(port: int, ride_id: int) -> Verdict:
     """What one attempt to deliver the receipt of a ride comes to."""
 
     async def deliver() -> Verdict:
-        async with Courier(f"http://127.0.0.1:{port}/receipts", DEMO_SECRET) as courier:
+        async with Courier(f"http://127.0.0.1:{port}/receipts", [DEMO_SECRET]) as courier:
             receipt = Receipt(ride_id, Decimal("12.3"), datetime.now(UTC), f"r_{ride_id}")
             return await courier.deliver(receipt, 10)
 

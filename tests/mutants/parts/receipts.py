@@ -142,6 +142,7 @@ MUTANTS = [
         "        return context\n",
     ),
     courier("redirects are followed", "allow_redirects=False", "allow_redirects=True"),
+    courier("only the new secret signs", "in self._webhooks\n", "in self._webhooks[:1]\n"),
     verdict("too early is a refusal", "frozenset({408, 425, 429})", "frozenset({408, 429})"),
     breaker("one failure more, and it pauses", "self._failures >= TRIP", "self._failures > TRIP"),
     worker(
