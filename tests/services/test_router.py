@@ -12,7 +12,7 @@ import pytest
 from api.booking import FENCE
 from api.router import moving
 from api.router.__main__ import Step, move, some_slots
-from api.router.slots import SLOTS, read
+from api.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused
 from rocket_rides.faults import InjectedCrash, crash_at
@@ -163,6 +163,21 @@ def test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again(cells: Cells
     assert cells.post(key).json() == first
     late = cells.apis[1].post(**{"Idempotency-Key": key_of(range(128))})
     assert is_problem(late, 503, MAYBE_TAKEN)
+
+
+def test_a_second_router_takes_no_ride_by_its_old_map_and_is_told_by_the_same_command(
+    cells: Cells,
+) -> None:
+    upper = key_of(range(128, 256))
+    ride = cells.post(upper).json()
+    cells.move("80-ff", 1)
+    write(cells.map, dict.fromkeys(SLOTS, 0))  # what the second router has, on disk and in memory
+    cells.router.set(read(cells.map))
+    assert cells.post(upper).status_code == 503
+    assert cells.move("80-ff", 1).stdout == "cell 1 has 128 slots; 0 keys copied\n"
+    again = cells.post(upper)
+    assert (again.headers["Idempotent-Replayed"], again.json()) == ("true", ride)
+    assert cells.takers(upper) == [1]
 
 
 @pytest.mark.proves("slots-move")
