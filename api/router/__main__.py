@@ -63,6 +63,12 @@ def move(
             cell: until_the_end.enter_context(closing(Keys(cell, _database(cell, databases))))
             for cell in sorted({target, *owners, *databases})
         }
+        for cell, keys in cells.items():
+            if refused := (_slots_of(cell, now) - chosen) & keys.refused():
+                raise Refused(
+                    f"{path} gives slot {min(refused)} to cell {cell}, whose database refuses its"
+                    " keys: the map is an old one, or a move was killed: run that again first"
+                )
         if owners != {target}:
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it

@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from api.booking import FENCE
+from api.router.slots import SLOTS
 from rocket_rides import database
 from rocket_rides.errors import Refused
 
@@ -33,6 +34,11 @@ PUT_FENCE = f"""
     ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE},
         ADD CONSTRAINT {FENCE} CHECK ({SLOT} = ANY ({{}}::text[])
             OR coalesce(current_setting('{COPIES}', true), '') = 'yes') NOT VALID
+"""
+# The slots that it names, between braces.
+FENCED = r"""
+    SELECT substring(pg_get_constraintdef(oid) FROM '\{([0-9a-f,]*)\}') FROM pg_constraint
+    WHERE conrelid = 'idempotency_keys'::regclass AND conname = %s
 """
 OUT = f"""
     COPY (SELECT key, distance, ride_id, created_at FROM idempotency_keys
@@ -75,6 +81,11 @@ class Keys:
 
     def close(self) -> None:
         self._connection.close()
+
+    def refused(self) -> set[str]:
+        """The slots whose keys the database refuses: none where it has no fence."""
+        fence = self._connection.execute(FENCED, [FENCE]).fetchone()
+        return {*SLOTS} - {*fence[0].split(",")} if fence else set()
 
     def take_only(self, slots: Set[str]) -> None:
         """Have the database take the keys of these slots, and refuse all others.

@@ -147,4 +147,11 @@ MUTANTS = [
         file="api/router/__main__.py",
         tests="services/test_router.py::test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again",
     ),
+    Mutant(
+        "an old map gives slots back",
+        " & keys.refused()",
+        " & set()",
+        file="api/router/__main__.py",
+        tests="services/test_router.py::test_an_old_map_moves_nothing",
+    ),
 ]
