@@ -120,10 +120,10 @@ def test_one_receipt_that_is_tried_again_costs_no_more_than_none(
     """All those after it are delivered, and none of them can be forgotten."""
     monkeypatch.setattr(asking_postgres, "MOST", LIMIT)
     world.connection.execute(CROWD[0].format(MANY))
-    [[first]] = world.connection.execute(
-        "UPDATE rides SET created_at = now() - interval '60 s' WHERE id = cell_start() + 1"
-        " RETURNING id"
-    ).fetchall()
+    first = world.start + 1
+    world.connection.execute(
+        "UPDATE rides SET created_at = now() - interval '60 s' WHERE id = %s", [first]
+    )
     world.connection.execute(DELIVERED)
     world.connection.execute(SWEPT)
     assert seen(world).receipts.oldest_undelivered_seconds is None

@@ -96,8 +96,8 @@ def test_the_example_goes_with_its_checkpoint(world: World, tmp_path: Path) -> N
     world.send(10_002, 10_003)
     flush(world)
     [last] = world.send(10_004)
-    consumer = started(world, tmp_path, "mine").says(f"4 rides up to {last}")  # three in a gap
-    consumer.stop()
+    # Three of them are in a gap.
+    started(world, tmp_path, "mine").says(f"4 rides up to {last}").stop()
     assert counted(world) == true(world)
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'long rides' AND name = 'mine'")
     assert counted(world) == []

@@ -20,8 +20,8 @@ COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BEFORE = """
     INSERT INTO orders (customer, amount) SELECT 'early', n + 0.25 FROM generate_series(1, %s) n
 """
-# The table's ids counted from 1 before there was a log: so do those of cell 0 alone.
-OF_THE_TABLE = {"CELL": "0"}
+# The orders of before have ids that begin at 1: the migration takes those for no other cell.
+CELL_0 = {"CELL": "0"}
 TRUTH = "SELECT max(id), sum(amount) FROM orders"
 
 
@@ -61,7 +61,7 @@ class Shop:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
                 cwd=self.folder,
-                env=inherited | self.world.settings | OF_THE_TABLE | settings,
+                env=inherited | self.world.settings | CELL_0 | settings,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
