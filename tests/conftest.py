@@ -56,18 +56,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-# Tests in which ids are written out, as cell 0 draws them, each as `module::function`.
-SPELL_IDS = frozenset(Path(__file__).with_name("spelled_ids.txt").read_text().split())
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell them apart from those that run on a database of any cell: see `make test-stock`."""
-    for item in items:
-        if f"{item.path.stem}::{item.name.partition('[')[0]}" in SPELL_IDS:
-            item.add_marker("spells_ids")
-
-
 # A Java that is over before its best compiler has warmed up, and tells other Javas nothing.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Djava.io.tmpdir="
 

@@ -147,12 +147,9 @@ def test_a_number_that_no_cell_has_is_refused_and_nothing_moves(empty: World) ->
     assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
 
 
-def test_an_application_that_has_records_already_can_only_be_cell_0(
-    empty: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CELL", "7")
+def test_an_application_that_has_records_already_can_only_be_cell_0(empty: World) -> None:
     with pytest.raises(AssertionError):  # its migration fails
-        Shop("ab", empty)
+        Shop("ab", empty, cell=7)
     [said] = empty.folder.glob("migrations*.log")
     refusal = "not migrated: CELL=7 is refused: there are records already, with cell 0's ids\n"
     assert said.read_text() == refusal

@@ -120,13 +120,16 @@ def test_one_receipt_that_is_tried_again_costs_no_more_than_none(
     """All those after it are delivered, and none of them can be forgotten."""
     monkeypatch.setattr(asking_postgres, "MOST", LIMIT)
     world.connection.execute(CROWD[0].format(MANY))
-    world.connection.execute("UPDATE rides SET created_at = now() - interval '60 s' WHERE id = 1")
+    first = world.start + 1
+    world.connection.execute(
+        "UPDATE rides SET created_at = now() - interval '60 s' WHERE id = %s", [first]
+    )
     world.connection.execute(DELIVERED)
     world.connection.execute(SWEPT)
     assert seen(world).receipts.oldest_undelivered_seconds is None
-    world.connection.execute("UPDATE receipts_state SET complete_to = 0")
+    world.connection.execute("UPDATE receipts_state SET complete_to = cell_start()")
     world.connection.execute(
-        "UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id = 1"
+        "UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id = %s", [first]
     )
     receipts = seen(world).receipts
     assert receipts.pending == 1
@@ -168,11 +171,13 @@ def test_dead_receipts_that_wait_are_found_among_any_number_of_decided_ones(
     world.connection.execute(DEAD)
     world.connection.execute("UPDATE receipts SET dropped_at = now() WHERE ride_id % 1000 <> 500")
     world.connection.execute(
-        "UPDATE receipts SET dropped_at = NULL, replay_at = now() WHERE ride_id <= %s", [LIMIT]
+        "UPDATE receipts SET dropped_at = NULL, replay_at = now()"
+        " WHERE ride_id <= cell_start() + %s",
+        [LIMIT],
     )
     receipts = seen(world).receipts
     assert (receipts.dead, receipts.being_sent_again) == (3, LIMIT)
-    assert [letter.ride for letter in receipts.newest_dead] == [2500, 1500, 500]
+    assert [letter.ride - world.start for letter in receipts.newest_dead] == [2500, 1500, 500]
     for node in nodes(plan(world, LIMIT)):
         if node.get("Index Name") == "receipts_waiting":
             assert node["Actual Rows"] <= 3

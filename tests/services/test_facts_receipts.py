@@ -10,7 +10,7 @@ from tests.support.world import World
 RECEIPTS = """
     INSERT INTO receipts (ride_id, outcome, attempts, excused, unfinished, lease, reason, due_at,
                           decided_at, replay_at, dropped_at)
-    SELECT id, outcome, attempts, excused, unfinished, lease, 'status 410',
+    SELECT cell_start() + id, outcome, attempts, excused, unfinished, lease, 'status 410',
            now() + make_interval(secs => due), decided_at, replay_at, dropped_at
     FROM (VALUES
         (1, 'delivered', 1, 0, 0, NULL, 0, now(), NULL, NULL),
@@ -44,13 +44,18 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     world.take(*[1] * 13)
     world.connection.execute(RECEIPTS)
     world.connection.execute(WORKERS)
-    found = [world.connection.execute(FIND_RECEIPT, [ride]).fetchone() for ride in STATES]
-    told = {ride: (state, attempts) for ride, state, _, attempts, *_ in filter(None, found)}
+    found = [
+        world.connection.execute(FIND_RECEIPT, [world.start + ride]).fetchone() for ride in STATES
+    ]
+    told = {
+        ride_id - world.start: (state, attempts)
+        for ride_id, state, _, attempts, *_ in filter(None, found)
+    }
     assert {ride: state for ride, (state, _) in told.items()} == STATES
     counting = {ride: attempts for ride, (_, attempts) in told.items()}
     assert counting == dict(zip(STATES, (1, 1, 10, 0, 10, 1, 10, 1, 1, 1, 3, 0, 0), strict=True))
     world.connection.execute(
-        "UPDATE rides SET created_at = now() - interval '60 seconds' WHERE id = 8"
+        "UPDATE rides SET created_at = now() - interval '60 seconds' WHERE id = cell_start() + 8"
     )
     at_work(world, sessions.receipts("one"))
     at_work(world, sessions.receipts("two"))
@@ -61,7 +66,8 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     assert (receipts.dead, receipts.being_sent_again, receipts.pending) == (2, 2, 6)
     assert (receipts.entries_not_ours, receipts.entries_set_aside) == (9, 1)
     assert receipts.entries_passed == 13
-    assert [(dead.ride, dead.attempts) for dead in receipts.newest_dead] == [(7, 10), (3, 10)]
+    dead = [(letter.ride - world.start, letter.attempts) for letter in receipts.newest_dead]
+    assert dead == [(7, 10), (3, 10)]
     assert receipts.newest_dead[0].reason == "status 410"
     [shown] = [each for each in consumers.show(world.connection) if each["kind"] == "group"]
     assert (shown["records_behind"], shown["entries_not_ours"]) == (6, 9)

@@ -175,17 +175,17 @@ def test_rides_of_a_history_that_was_lost_are_told_apart_by_their_id(
     """Rides 3 to 5 are lost with a restore, and others take their numbers."""
     world = own_world
     with staff_of(world, receiver) as staff:
-        sent(world, 2)
+        rides = sent(world, 2)
         worker = staff.worker("one", SOON)
         worker.until(lambda: staff.outcomes() == 2)
         backup = Backup(world.postgres, "first")
-        sent(world, 3)
+        rides += sent(world, 3)
         worker.until(lambda: staff.outcomes() == 5)
         restore(world, backup, recovery_signal=True)
         worker.die()
         sent(world, 3)
         worker = staff.worker("one", SOON)
         worker.until(lambda: staff.outcomes() == 5 and staff.pending == 0)
-        ids = {ride: {r.webhook_id for r in receiver.of(ride)} for ride in range(1, 6)}
-        assert [len(ids[ride]) for ride in range(1, 6)] == [1, 1, 2, 2, 2]
-        assert receiver.rides == {1: 1, 2: 1, 3: 2, 4: 2, 5: 2}
+        assert receiver.rides == dict(zip(rides, [1, 1, 2, 2, 2], strict=True))
+        ids = [{request.webhook_id for request in receiver.of(ride)} for ride in rides]
+        assert [len(of_ride) for of_ride in ids] == [1, 1, 2, 2, 2]

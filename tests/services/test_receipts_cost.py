@@ -25,7 +25,7 @@ MANY, ROOM = 20_000, 10
 RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
 QUEUED = """
     INSERT INTO receipts (ride_id, due_at)
-    SELECT n, now() - (%s - n) * interval '1 ms' FROM generate_series(1, %s) n
+    SELECT cell_start() + n, now() - (%s - n) * interval '1 ms' FROM generate_series(1, %s) n
 """
 LEASED = """
     UPDATE receipts SET attempts = 1, unfinished = 1, lease = gen_random_uuid(), first_at = now(),
@@ -35,10 +35,13 @@ DELIVERED = """
     UPDATE receipts SET outcome = 'delivered', decided_at = now(), unfinished = 0, lease = NULL,
         due_at = now()
 """
-NEW = "INSERT INTO receipts (ride_id) SELECT n FROM generate_series(%s::bigint, %s) n"
+NEW = (
+    "INSERT INTO receipts (ride_id) SELECT cell_start() + n FROM generate_series(%s::bigint, %s) n"
+)
 STATE = """
     WITH sent AS (UPDATE streamer_state SET last_sent_id = (SELECT max(id) FROM rides))
-    UPDATE receipts_state SET inbox_to = %(upto)s, complete_to = %(upto)s
+    UPDATE receipts_state SET inbox_to = cell_start() + %(upto)s,
+        complete_to = cell_start() + %(upto)s
 """
 
 OLDEST = "SELECT min(due_at) FROM receipts WHERE outcome IS NULL"
@@ -143,7 +146,7 @@ TAKEN = """
 """
 QUARANTINED = """
     INSERT INTO receipts (ride_id, attempts, unfinished)
-    SELECT n, 2, 2 FROM generate_series(%s::bigint, %s) n
+    SELECT cell_start() + n, 2, 2 FROM generate_series(%s::bigint, %s) n
 """
 IDS = f"""
     SELECT array_agg({WEBHOOK_ID} ORDER BY ride_id) FROM receipts JOIN rides ON rides.id = ride_id
@@ -164,7 +167,8 @@ def grown(world: World) -> dict[str, Done]:
     world.connection.execute(QUARANTINED, [last + 1, last + ROOM])
     world.connection.execute(STATE, {"upto": MANY})
     [[ids]] = world.connection.execute(IDS).fetchall()
-    in_flight, lost = [*range(MANY + 1, last + 1)], [*range(last + ROOM + 1, last + 2 * ROOM + 1)]
+    ids_of = range(world.start + 1, world.start + last + 2 * ROOM + 1)
+    in_flight, lost = [*ids_of[MANY:last]], [*ids_of[last + ROOM :]]
     ended: dict[str, object] = {
         "rides": in_flight,
         "ids": ids,
@@ -179,7 +183,7 @@ def grown(world: World) -> dict[str, Done]:
         "INBOX": Done(INBOX, lost_ones, 1),
         "TAKE": Done(TAKE, take(ALL), ROOM),
         "SAVE": Done(SAVE, WORKER | ended, ROOM),
-        "SWEEP": Done(SWEEP, WORKER | {"upto": last + 2 * ROOM, "page": PAGE}, 1),
+        "SWEEP": Done(SWEEP, WORKER | {"upto": lost[-1], "page": PAGE}, 1),
         "COMPLETE": Done(COMPLETE, {"page": PAGE}, 0),
         "MAKE_DUE": Done(MAKE_DUE, {}, 0),
     }

@@ -60,12 +60,14 @@ def test_a_repaired_ride_gets_its_receipt_although_the_sweep_was_past_it(staff: 
     world = staff.world
     staged_too_late(world)
     worker = staff.worker("one", SOON)
-    world.connection.execute("DELETE FROM rides WHERE id = 2")  # as if it was not committed yet
+    world.connection.execute(
+        "DELETE FROM rides WHERE id = cell_start() + 2"
+    )  # as if it was not committed yet
     worker.until(lambda: staff.complete_to == 4)
     world.connection.execute(
-        "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2, 30)"
+        "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (cell_start() + 2, 30)"
     )
-    assert repair(world.connect())[0] == [2]
+    assert repair(world.connect())[0] == [world.start + 2]
     assert staff.complete_to == 1
     worker.until(lambda: staff.complete_to == 4)
-    assert staff.receiver.rides == {1: 1, 2: 1, 4: 1}
+    assert staff.receiver.rides == {world.start + ride: 1 for ride in (1, 2, 4)}

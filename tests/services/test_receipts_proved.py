@@ -1,4 +1,7 @@
-"""The nightly look at the receipts and at the outbox: what is wrong is named, and delivered."""
+"""The nightly look at the receipts and at the outbox: what is wrong is named, and delivered.
+
+Rides go by their numbers here: 1 is the first one of the database's cell.
+"""
 
 import random
 import threading
@@ -14,6 +17,7 @@ from analytics.proofs import outbox, receipts
 from analytics.proofs.receipts import SAMPLE, SAMPLED, apart, sample
 from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Stretch, WrongRides
 from rocket_rides.receipts import SET_BACK
+from tests.support.numbers import moved, numbered
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.world import World, take
 
@@ -21,49 +25,56 @@ RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
 OUTCOMES = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
     SELECT id, CASE id %% 3 WHEN 0 THEN 'dead' ELSE 'delivered' END, 1, now(), now()
-    FROM rides WHERE id <= %s
+    FROM rides WHERE id <= cell_start() + %s
 """
 COMPLETE = """
     UPDATE receipts_state SET inbox_to = greatest(inbox_to, upto), complete_to = upto
-    FROM (SELECT %s::bigint AS upto) ride
+    FROM (SELECT cell_start() + %s AS upto) ride
 """
-DELETE = "DELETE FROM receipts WHERE ride_id = ANY(%s)"
+DELETE = "DELETE FROM receipts WHERE ride_id - cell_start() = ANY(%s)"
 FORGET = """
-    UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id = ANY(%s)
+    UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id - cell_start() = ANY(%s)
 """
 STRANGER = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
     SELECT ride_id, 'delivered', 1, now(), now() FROM unnest(%s::bigint[]) ride_id
 """
+NOTHING = Proved()
 
 
 @pytest.fixture
 def delivered(world: World) -> World:
     """Thirty rides, of which the first twenty have their outcomes, up to complete_to."""
     world.connection.execute(RIDES, [30])
-    world.connection.execute("UPDATE streamer_state SET last_sent_id = 30")
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = cell_start() + 30")
     world.connection.execute(OUTCOMES, [20])
     world.connection.execute(COMPLETE, [20])
     return world
 
 
-def prove(world: World, upto: int = 0) -> ReceiptsVerdict:
-    return receipts.prove(world.connection, Proved(upto), random.Random(1))
+def prove(
+    world: World, known: Proved = NOTHING, connection: psycopg.Connection | None = None
+) -> ReceiptsVerdict:
+    """Look at what is not yet known to be right."""
+    known = moved(known, world.start)
+    verdict = receipts.prove(connection or world.connection, known, random.Random(1))
+    return numbered(verdict, world.start)
 
 
-def night(world: World) -> ReceiptsVerdict:
-    """Look, as a run does that goes on from the last one; and emit what was found."""
-    known = receipts.proved(world.connection)
+def night(world: World, *, anew: bool = False) -> ReceiptsVerdict:
+    """Look, as a run does that goes on from the last one or begins anew; emit what was found."""
+    known = NOTHING if anew else receipts.proved(world.connection)
     verdict = receipts.prove(world.connection, known, random.Random(1))
-    ask(world, verdict)
-    return verdict
-
-
-def ask(world: World, verdict: ReceiptsVerdict) -> None:
     result = Result(datetime.now(UTC), receipts=verdict)
     with world.connection.transaction():
         emit(world.connection, result)
         set_back(world.connection, result)
+    return numbered(verdict, world.start)
+
+
+def proved(world: World) -> Proved:
+    """By the last run."""
+    return moved(receipts.proved(world.connection), -world.start)
 
 
 def test_receipts_that_are_complete_agree(delivered: World) -> None:
@@ -81,12 +92,12 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     assert night(delivered).agrees
     delivered.connection.execute(loss, [[7, 12, 25]])
     assert night(delivered) == ReceiptsVerdict(upto=20)  # neither new nor, with so few, sampled
-    verdict = prove(delivered)
+    verdict = night(delivered, anew=True)
     assert verdict == ReceiptsVerdict(upto=20, rides=20, missing=WrongRides(2, (7, 12)))
     assert not verdict.agrees
-    ask(delivered, verdict)
-    assert delivered.value("SELECT complete_to FROM receipts_state WHERE set_backs = 1") == 6
-    assert receipts.proved(delivered.connection) == Proved(20, (Stretch(0, 20),))
+    complete_to = "SELECT complete_to - cell_start() FROM receipts_state WHERE set_backs = 1"
+    assert delivered.value(complete_to) == 6
+    assert proved(delivered) == Proved(20, (Stretch(0, 20),))
 
 
 @pytest.mark.parametrize("loss", [DELETE, FORGET])
@@ -100,13 +111,14 @@ def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
     worker.until(lambda: staff.complete_to == 20)
     world.connection.execute(loss, [[7, 12]])
     assert night(world).missing == WrongRides(2, (7, 12))
-    assert world.value("SELECT least(inbox_to, complete_to) FROM receipts_state") == 6
+    watermark = "SELECT least(inbox_to, complete_to) - cell_start() FROM receipts_state"
+    assert world.value(watermark) == 6
     worker.until(lambda: staff.complete_to == 20)
-    assert {ride for ride in taken if staff.receiver.rides[ride] > 1} == {7, 12}
+    assert [ride for ride in taken if staff.receiver.rides[ride] > 1] == [taken[6], taken[11]]
     assert staff.outcomes() == 20
     assert world.value("SELECT sum(swept) FROM receipts_workers") == (2 if loss == DELETE else 0)
     assert night(world) == ReceiptsVerdict(upto=20, rides=20)
-    assert receipts.proved(world.connection) == Proved(20)
+    assert proved(world) == Proved(20)
 
 
 def test_one_fault_does_not_make_a_night_look_at_everything(
@@ -117,16 +129,18 @@ def test_one_fault_does_not_make_a_night_look_at_everything(
     delivered.connection.execute(DELETE, [[7]])
     assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, missing=WrongRides(1, (7,)))
     left = Proved(20, (Stretch(5, 10),))
-    assert receipts.proved(delivered.connection) == left
+    assert proved(delivered) == left
     assert night(delivered) == ReceiptsVerdict(upto=6, rides=1)  # the sweep has not come by yet
-    assert receipts.proved(delivered.connection) == left
+    assert proved(delivered) == left
     delivered.connection.execute(COMPLETE, [20])
     assert night(delivered) == ReceiptsVerdict(upto=20, rides=5, missing=WrongRides(1, (7,)))
-    delivered.connection.execute(STRANGER, [[7]])
-    delivered.connection.execute(OUTCOMES.replace("WHERE", "WHERE id > 20 AND"), [28])
+    delivered.connection.execute(STRANGER, [[delivered.start + 7]])
+    delivered.connection.execute(
+        OUTCOMES.replace("WHERE", "WHERE id > cell_start() + 20 AND"), [28]
+    )
     delivered.connection.execute(COMPLETE, [28])
     assert night(delivered) == ReceiptsVerdict(upto=28, rides=13)
-    assert receipts.proved(delivered.connection) == Proved(28)
+    assert proved(delivered) == Proved(28)
 
 
 @pytest.mark.parametrize("stranger", [-(10**10), -(2**63) + 1, -(2**63), 2**63 - 1])
@@ -134,9 +148,9 @@ def test_an_outcome_far_away_does_not_make_a_night_look_at_all_in_between(
     delivered: World, stranger: int
 ) -> None:
     delivered.connection.execute(STRANGER, [[stranger]])
-    strange = WrongRides(1, (stranger,))
+    strange = WrongRides(1, (stranger - delivered.start,))
     assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, strange=strange)
-    assert receipts.proved(delivered.connection) == Proved(20)
+    assert proved(delivered) == Proved(20)
     assert night(delivered) == ReceiptsVerdict(upto=20, strange=strange)
 
 
@@ -154,18 +168,18 @@ class InterruptedConnection(psycopg.Connection):
 def test_what_a_repair_kept_from_being_judged_is_not_called_proved(delivered: World) -> None:
     delivered.connection.execute(DELETE, [[15]])
     with InterruptedConnection.connect(delivered.postgres_url, autocommit=True) as connection:
-        connection.between = lambda: delivered.connection.execute(SET_BACK, [13])
-        verdict = receipts.prove(connection, Proved(), random.Random(1))
+        connection.between = lambda: delivered.connection.execute(SET_BACK, [delivered.start + 13])
+        verdict = prove(delivered, connection=connection)
     assert verdict == ReceiptsVerdict(upto=12, rides=12)
     assert verdict.proved == Proved(20, (Stretch(0, 20),))
     delivered.connection.execute(COMPLETE, [20])  # and the sweep has overlooked it
-    again = receipts.prove(delivered.connection, verdict.proved, random.Random(1))
-    assert again.missing == WrongRides(1, (15,))
+    assert prove(delivered, verdict.proved).missing == WrongRides(1, (15,))
 
 
 def test_an_outcome_of_no_ride_is_named_until_it_is_gone(delivered: World) -> None:
-    delivered.connection.execute("DELETE FROM rides WHERE id = 9")
-    delivered.connection.execute(STRANGER, [[-3, 0, 99]])
+    delivered.connection.execute("DELETE FROM rides WHERE id = cell_start() + 9")
+    strangers = [delivered.start + number for number in (-3, 0, 99)]
+    delivered.connection.execute(STRANGER, [strangers])
     verdict = night(delivered)
     assert verdict == ReceiptsVerdict(upto=20, rides=19, strange=WrongRides(4, (-3, 0, 9, 99)))
     assert not verdict.agrees
@@ -184,9 +198,11 @@ def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> 
     """Also where a repair sets it back between the first look and the next."""
     delivered.connection.execute(DELETE, [[15]])
     delivered.connection.execute(COMPLETE, [14])
-    assert prove(delivered, 20).agrees
-    row = delivered.connection.execute(receipts.LOOK, {"after": 0, "upto": 20}).fetchone()
-    assert row == (14, 14, 0, None, 0, None)
+    assert prove(delivered, Proved(20)).agrees
+    start = delivered.start
+    stretch = {"after": start, "upto": start + 20}
+    row = delivered.connection.execute(receipts.LOOK, stretch).fetchone()
+    assert row == (start + 14, 14, 0, None, 0, None)
 
 
 def test_a_sample_is_of_different_stretches_below_the_new_rides() -> None:
@@ -204,9 +220,7 @@ def test_a_sample_is_of_different_stretches_below_the_new_rides() -> None:
 def test_no_ride_is_counted_twice(delivered: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Be it in the sample, and one of those that are to be looked at again."""
     monkeypatch.setattr(receipts, "SAMPLED", 5)
-    known = Proved(15, (Stretch(3, 6),))
-    verdict = receipts.prove(delivered.connection, known, random.Random(1))
-    assert verdict.rides == 3 + 5 + 5
+    assert prove(delivered, Proved(15, (Stretch(3, 6),))).rides == 3 + 5 + 5
     assert apart([Stretch(0, 3), Stretch(2, 4), Stretch(6, 9)], [Stretch(3, 6)]) == [
         Stretch(0, 3),
         Stretch(6, 9),
@@ -220,28 +234,32 @@ def test_an_outbox_that_is_right_agrees(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict"),
+    ("change", "kind", "rides"),
     [
-        ("UPDATE streamer_state SET last_sent_id = 1", OutboxVerdict(3, sent=WrongRides(1, (1,)))),
-        ("DELETE FROM rides WHERE id = 2", OutboxVerdict(3, orphans=WrongRides(1, (2,)))),
+        ("UPDATE streamer_state SET last_sent_id = cell_start() + 1", "sent", [1]),
+        ("DELETE FROM rides WHERE id = cell_start() + 2", "orphans", [2]),
         (
             "UPDATE staged_log_records SET data = jsonb_set(data, '{distance}', '3.001')"
-            " WHERE id = 3",
-            OutboxVerdict(3, different=WrongRides(1, (3,))),
+            " WHERE id = cell_start() + 3",
+            "different",
+            [3],
         ),
         (
-            "UPDATE staged_log_records SET data = data - 'distance' WHERE id >= 2",
-            OutboxVerdict(3, different=WrongRides(2, (2, 3))),
+            "UPDATE staged_log_records SET data = data - 'distance' WHERE id > cell_start() + 1",
+            "different",
+            [2, 3],
         ),
     ],
     ids=["sent already", "of no ride", "of another distance", "without a distance"],
 )
 def test_a_staged_record_that_is_wrong_is_named(
-    world: World, change: str, verdict: OutboxVerdict
+    world: World, change: str, kind: str, rides: list[int]
 ) -> None:
     world.take(1, 2, 3)
     world.connection.execute(change)
-    assert outbox.prove(world.connection) == verdict
+    verdict = outbox.prove(world.connection)
+    named = WrongRides(len(rides), tuple(world.start + ride for ride in rides))
+    assert verdict == OutboxVerdict(3, **{kind: named})
     assert not verdict.agrees
 
 

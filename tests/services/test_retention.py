@@ -106,17 +106,18 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     forget(world)  # this consumer is still below their ends
     assert [term for _, term in known_terms(world)] == names
     catch_up(consumer)
-    owner = Owner(8, "", names[3])
+    owner = Owner(world.start + 8, "", names[3])
     last = lead(world, "1")
     forget(world)
-    [(zero, unknown), *kept] = known_terms(world)
-    assert (zero, kept) == (0, [(6, names[3]), (8, last)])
+    [(after, unknown), *kept] = known_terms(world)
+    assert after == world.start
+    assert kept == [(world.start + 6, names[3]), (world.start + 8, last)]
     assert unknown not in names
     # The warehouse is still this database's, and whoever knew a term that is gone can't write.
     ours = history(world.connection, terms.last_sent(world.connection))
     assert why_rebuild([owner], ours) == ""
     assert ours.end_of(names[0]) == -1
-    assert ours.end_of("") == 0
+    assert ours.end_of("") == world.start
     forget(world)
     assert known_terms(world)[1:] == kept
     assert exact(world, world.consumer("late"))

@@ -1,8 +1,13 @@
-"""A worker at the queue, and what the queue's tables say."""
+"""A worker at the queue, and what the queue's tables say.
+
+Rides go by their numbers here: 1 is the first one of the database's cell, whose id is
+`cell_start() + 1`.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
@@ -35,6 +40,7 @@ class Desk:
         session = {**session_settings.NESTED_LOOPS, "lock_timeout": "10s"}
         self.connection = self.run(database.connect_async(world.postgres_url, name, **session))
         self.queue = Queue(self.connection, name, most, LEASE)
+        self.start = world.start
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
@@ -46,7 +52,9 @@ class Desk:
         """Put rides into the inbox; returns how many are new to it."""
         none = [None] * len(rides)
         traces = {"traceparents": none, "tracestates": none}
-        [(count,)] = self.do(INBOX, rides=list(rides), not_ours=0, passed=0, **traces)
+        [(count,)] = self.do(
+            INBOX, rides=[self.start + ride for ride in rides], not_ours=0, passed=0, **traces
+        )
         return int(count)
 
     def take(self, room: int = 100, *, quarantined: bool = False) -> list[Attempt]:
@@ -55,24 +63,33 @@ class Desk:
 
     def takes(self, room: int = 100, *, quarantined: bool = False) -> list[int]:
         """The rides that it takes."""
-        return [of.receipt.ride_id for of in self.take(room, quarantined=quarantined)]
+        return [self.ride(of) for of in self.take(room, quarantined=quarantined)]
+
+    def ride(self, attempt: Attempt) -> int:
+        """The number of its ride."""
+        return attempt.receipt.ride_id - self.start
 
     def first(self) -> Attempt:
         """An attempt for ride 1 that is under way, and for no other ride."""
-        postponed = "UPDATE receipts SET due_at = 'infinity' WHERE ride_id > 1"
+        postponed = "UPDATE receipts SET due_at = 'infinity' WHERE ride_id > cell_start() + 1"
         self.run(self.connection.execute(postponed))
         return self.again()
 
     def again(self) -> Attempt:
         """Another one."""
-        self.run(self.connection.execute(LATER + " WHERE ride_id = 1"))
+        self.run(self.connection.execute(LATER + " WHERE ride_id = cell_start() + 1"))
         [attempt] = self.take()
         return attempt
 
     def save(self, *ended: Ended) -> Outcomes:
         outcomes = Outcomes()
         self.run(self.queue.save(ended, outcomes))
-        return outcomes
+        return replace(
+            outcomes,
+            delivered=[ride_id - self.start for ride_id in outcomes.delivered],
+            again=[ride_id - self.start for ride_id in outcomes.again],
+            dead={ride_id - self.start: why for ride_id, why in outcomes.dead.items()},
+        )
 
     def gives_up(self) -> dict[int, str]:
         """Take what is due; the rides whose receipts are dead now, for no attempt was left."""
@@ -94,14 +111,15 @@ Desks = Callable[..., Desk]
 
 
 def row(world: World, *columns: str, ride: int = 1) -> tuple[Any, ...] | None:
-    query = sql.SQL("SELECT {} FROM receipts WHERE ride_id = %s").format(
+    query = sql.SQL("SELECT {} FROM receipts WHERE ride_id = cell_start() + %s").format(
         sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     return world.connection.execute(query, [ride]).fetchone()
 
 
 def rows(world: World) -> list[int]:
-    return [ride for (ride,) in world.connection.execute("SELECT ride_id FROM receipts ORDER BY 1")]
+    found = world.connection.execute("SELECT ride_id - cell_start() FROM receipts ORDER BY 1")
+    return [ride for (ride,) in found]
 
 
 def counted(world: World) -> tuple[int, int, int]:
@@ -115,8 +133,11 @@ def counted(world: World) -> tuple[int, int, int]:
 
 
 def state(world: World) -> tuple[int, int]:
+    """Up to which ride the inbox is complete, and up to which there are outcomes."""
     return database.one_row(
-        world.connection.execute("SELECT inbox_to, complete_to FROM receipts_state")
+        world.connection.execute(
+            "SELECT inbox_to - cell_start(), complete_to - cell_start() FROM receipts_state"
+        )
     )
 
 

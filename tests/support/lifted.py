@@ -39,10 +39,14 @@ def lift(parts: str, folder: Path) -> None:
 
 
 class Shop:
-    """The shop, with its orders of before, and the parts that it has lifted."""
+    """The shop, with its orders of before, and the parts that it has lifted.
 
-    def __init__(self, parts: str, world: World) -> None:
+    The ids of those orders begin at 1, so it can only be cell 0.
+    """
+
+    def __init__(self, parts: str, world: World, cell: int = 0) -> None:
         self.world = world
+        self.cell = {"CELL": str(cell)}
         self.folder = world.folder / "lifted"
         self.folder.mkdir()
         lift(parts, self.folder)
@@ -59,7 +63,7 @@ class Shop:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
                 cwd=self.folder,
-                env=inherited | self.world.settings | settings,
+                env=inherited | self.world.settings | self.cell | settings,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,

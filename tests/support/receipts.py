@@ -127,7 +127,8 @@ class Staff:
 
     @property
     def complete_to(self) -> int:
-        return self.world.value("SELECT complete_to FROM receipts_state")
+        """The number of the ride, counted in its cell, up to which each has its outcome."""
+        return self.world.value("SELECT complete_to - cell_start() FROM receipts_state")
 
 
 class Colleague:
@@ -138,7 +139,7 @@ class Colleague:
         self._world = world
         self._limits = limits
         self._runner = asyncio.Runner()
-        self._courier = Courier(url, SECRET)
+        self._courier = Courier(url, [SECRET])
         self.run(self._courier.__aenter__())
         self.delivery = Delivery(
             self._courier, limits.concurrency, limits.timeout, limits.sweep_after

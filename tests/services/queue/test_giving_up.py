@@ -24,6 +24,10 @@ from tests.support.desk import (
 from tests.support.world import World, eventually, transaction
 
 
+def replay(world: World, ride: int) -> None:
+    assert change(world.connection, "replay", [world.start + ride]) == [world.start + ride]
+
+
 def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
     desk: Desk, world: World
 ) -> None:
@@ -32,11 +36,12 @@ def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
     To find that out is no attempt.
     """
     world.connection.execute(
-        "UPDATE receipts SET attempts = 3, unfinished = ride_id, due_at = now() + interval '1 m'"
+        "UPDATE receipts SET attempts = 3, unfinished = ride_id - cell_start(),"
+        " due_at = now() + interval '1 m'"
     )
     assert desk.gives_up() == {}
-    world.connection.execute(LATER + " WHERE ride_id = 1")
-    put_off = "UPDATE receipts SET due_at = now() + interval '1 h' WHERE ride_id = 3"
+    world.connection.execute(LATER + " WHERE ride_id = cell_start() + 1")
+    put_off = "UPDATE receipts SET due_at = now() + interval '1 h' WHERE ride_id = cell_start() + 3"
     world.connection.execute(put_off)
     told = "3 attempts, the last {} without a known end"
     assert desk.gives_up() == {1: told.format(1), 3: told.format(3)}
@@ -51,7 +56,7 @@ def test_where_fewer_attempts_are_allowed_than_before_the_last_failure_is_told(
 ) -> None:
     why = "status 503: overloaded"
     world.connection.execute(
-        "UPDATE receipts SET attempts = 3, reason = %s WHERE ride_id = 1", [why]
+        "UPDATE receipts SET attempts = 3, reason = %s WHERE ride_id = cell_start() + 1", [why]
     )
     assert desk.gives_up()[1] == why
 
@@ -70,16 +75,19 @@ def test_who_dies_while_giving_up_leaves_it_to_others(
 
 
 def test_a_row_without_a_ride_is_gone(desk: Desk, world: World) -> None:
-    world.connection.execute("DELETE FROM rides WHERE id = 2")
+    world.connection.execute("DELETE FROM rides WHERE id = cell_start() + 2")
     assert sorted(desk.takes()) == rows(world) == [1, 3]
 
 
 def test_what_a_wrong_clock_put_off_is_made_due_and_nothing_else(desk: Desk, world: World) -> None:
-    wait = "UPDATE receipts SET due_at = now() + make_interval(secs => %s) WHERE ride_id = %s"
+    wait = (
+        "UPDATE receipts SET due_at = now() + make_interval(secs => %s)"
+        " WHERE ride_id = cell_start() + %s"
+    )
     for ride, seconds in enumerate((LONGEST_WAIT + 60, LONGEST_WAIT + 60, LONGEST_RETRY_AFTER), 1):
         world.connection.execute(wait, [seconds, ride])
     with transaction(world) as other:  # for whom nobody waits
-        other.execute("SELECT FROM receipts WHERE ride_id = 2 FOR UPDATE")
+        other.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 2 FOR UPDATE")
         desk.do(MAKE_DUE)
     assert desk.takes() == [1]
 
@@ -89,7 +97,7 @@ def test_what_came_before_a_replay_may_only_say_that_it_was_delivered(
 ) -> None:
     late = desk.first()
     desk.save((late, REFUSED))
-    assert change(world.connection, "replay", [1]) == [1]
+    replay(world, 1)
     for verdict in (REFUSED, FAILED, AWAY, STOPPED):
         assert desk.save((late, verdict)) == Outcomes()
     assert row(world, "outcome", "attempts", "excused") == ("dead", 1, 1)
@@ -103,7 +111,7 @@ def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decid
 ) -> None:
     """It counts once more when that is decided, and not for each attempt in between."""
     desk.save((desk.first(), REFUSED))
-    change(world.connection, "replay", [1])
+    replay(world, 1)
     for number in range(1, MOST):
         attempt = desk.again()
         assert attempt.number == number
@@ -119,10 +127,12 @@ def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decid
 def test_a_replay_takes_up_what_is_quarantined_as_if_it_were_new(desk: Desk, world: World) -> None:
     world.connection.execute("UPDATE receipts SET attempts = 3, unfinished = 3")
     desk.gives_up()
-    change(world.connection, "replay", [1])
+    replay(world, 1)
     assert desk.takes() == [1]
     # And is given up as any other.
-    world.connection.execute("UPDATE receipts SET attempts = 6, unfinished = 3 WHERE ride_id = 1")
+    world.connection.execute(
+        "UPDATE receipts SET attempts = 6, unfinished = 3 WHERE ride_id = cell_start() + 1"
+    )
     world.connection.execute(LATER)
     assert [*desk.gives_up()] == [1]
     assert row(world, "outcome", "replay_at") == ("dead", None)
@@ -132,13 +142,15 @@ def test_whoever_replays_waits_for_others_in_the_order_of_the_rides(
     desk: Desk, world: World, beside: ThreadPoolExecutor
 ) -> None:
     desk.save(*((attempt, REFUSED) for attempt in reversed(desk.take())))
-    world.connection.execute("UPDATE receipts SET reason = 'moved' WHERE ride_id = 1")
+    world.connection.execute(
+        "UPDATE receipts SET reason = 'moved' WHERE ride_id = cell_start() + 1"
+    )
     with transaction(world) as other:
-        other.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
+        other.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 1 FOR UPDATE")
         people = [world.connect(), world.connect()]
         replays = [beside.submit(change, who, "replay", [], every=True) for who in people]
         eventually(lambda: world.value(WAITING) == 2)
-        other.execute("SELECT FROM receipts WHERE ride_id > 1 FOR UPDATE NOWAIT")
+        other.execute("SELECT FROM receipts WHERE ride_id > cell_start() + 1 FOR UPDATE NOWAIT")
         other.commit()
     # The second finds nothing to do.
-    assert sorted(replay.result() for replay in replays) == [[], [1, 2, 3]]
+    assert sorted(len(each.result()) for each in replays) == [0, 3]

@@ -84,7 +84,8 @@ def test_a_refusal_that_waited_for_a_delivery_changes_nothing(
     attempt = desk.first()
     with transaction(world) as other:
         other.execute(
-            "UPDATE receipts SET outcome = 'delivered', decided_at = now() WHERE ride_id = 1"
+            "UPDATE receipts SET outcome = 'delivered', decided_at = now()"
+            " WHERE ride_id = cell_start() + 1"
         )
         saved = beside.submit(desk.save, (attempt, REFUSED))
         eventually(lambda: waits(world, saved))
@@ -104,7 +105,9 @@ def test_the_outcome_of_another_history_is_not_ours(desk: Desk, world: World) ->
 def test_what_failed_is_due_after_its_delay(desk: Desk, world: World) -> None:
     failed = (desk.first(), FAILED._replace(retry_after=200.0))
     assert desk.run(desk.queue.save([failed], Outcomes())) == 200
-    waits_for = "SELECT extract(epoch FROM due_at - now()) FROM receipts WHERE ride_id = 1"
+    waits_for = (
+        "SELECT extract(epoch FROM due_at - now()) FROM receipts WHERE ride_id = cell_start() + 1"
+    )
     assert 190 < world.value(waits_for) <= 200
 
 
@@ -115,7 +118,7 @@ def test_one_that_postgres_does_not_take_holds_up_no_other(
     saved = desk.save((one, UNWRITABLE), (two, DELIVERED), (three, FAILED))
     assert (saved.delivered, saved.again) == ([2], [3])
     [line] = caplog.messages
-    assert line.startswith("what came of ride 1's receipt can't be written")
+    assert line.startswith(f"what came of ride {one.receipt.ride_id}'s receipt can't be written")
     assert "NUL" in line
     # So the others are not sent again when their leases are over.
     assert row(world, "outcome", ride=2) == ("delivered",)
@@ -126,7 +129,7 @@ def test_one_whose_row_somebody_holds_holds_up_no_other(desk: Desk, world: World
     [one, two, _] = desk.take()
     desk.run(desk.connection.execute("SET lock_timeout = '50ms'"))
     with transaction(world) as person:
-        person.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
+        person.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 1 FOR UPDATE")
         saved = desk.save((one, DELIVERED), (two, DELIVERED))
     assert (saved.delivered, row(world, "outcome")) == ([2], (None,))
 
@@ -139,10 +142,10 @@ def test_two_who_save_the_same_rides_wait_for_each_other_in_the_order_of_the_rid
     forwards = [(attempt, DELIVERED) for attempt in attempts]
     other = desks("two")
     with transaction(world) as third:
-        third.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
+        third.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 1 FOR UPDATE")
         saved = beside.submit(desk.save, *reversed(forwards)), beside.submit(other.save, *forwards)
         eventually(lambda: world.value(WAITING) == 2)
-        third.execute("SELECT FROM receipts WHERE ride_id > 1 FOR UPDATE NOWAIT")
+        third.execute("SELECT FROM receipts WHERE ride_id > cell_start() + 1 FOR UPDATE NOWAIT")
         third.commit()
     assert sorted(len(each.result().delivered) for each in saved) == [0, 3]
     assert counted(world) == (3, 0, 0)

@@ -21,7 +21,7 @@ from tests.support.desk import (
 )
 from tests.support.world import World, drain, eventually, take, transaction
 
-LATE = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (3, 5)"
+LATE = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (cell_start() + 3, 5)"
 
 
 @pytest.fixture
@@ -45,8 +45,10 @@ class Swept(NamedTuple):
 
 
 def sweep(desk: Desk, upto: int, page: int = PAGE) -> Swept:
-    [found] = desk.do(SWEEP, upto=upto, page=page)
-    return Swept(*found)
+    [found] = desk.do(SWEEP, upto=desk.start + upto, page=page)
+    swept = Swept(*found)
+    rides = [ride_id - desk.start for ride_id in swept.rides]
+    return swept._replace(last_sent=swept.last_sent - desk.start, rides=rides)
 
 
 def complete(desk: Desk, page: int = PAGE) -> bool:
@@ -95,11 +97,11 @@ def test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time(
     unread: Desk, world: World, beside: ThreadPoolExecutor
 ) -> None:
     with transaction(world) as other:
-        other.execute("INSERT INTO receipts (ride_id) VALUES (5)")
+        other.execute("INSERT INTO receipts (ride_id) VALUES (cell_start() + 5)")
         swept = beside.submit(sweep, unread, 5)
         eventually(lambda: waits(world, swept))
         world.connection.execute(LATE)
-        world.connection.execute(SET_BACK, [3])
+        world.connection.execute(SET_BACK, [world.start + 3])
         other.rollback()
     assert swept.result().rides == [1, 2, 4, 5]
     assert state(world) == (0, 0)
@@ -112,7 +114,7 @@ def test_of_two_who_sweep_at_once_the_second_undoes_nothing(
 ) -> None:
     other = desks("two")
     with transaction(world) as third:
-        third.execute("INSERT INTO receipts (ride_id) VALUES (5)")
+        third.execute("INSERT INTO receipts (ride_id) VALUES (cell_start() + 5)")
         swept = beside.submit(sweep, unread, 5)
         eventually(lambda: waits(world, swept))
         also = beside.submit(sweep, other, 2)
@@ -139,7 +141,7 @@ def test_complete_is_what_has_an_outcome_up_to_the_first_that_has_none(
     sweep(unread, 4)
     complete(unread)
     assert state(world) == (4, 0)
-    attempts = {attempt.receipt.ride_id: attempt for attempt in unread.take()}
+    attempts = {unread.ride(attempt): attempt for attempt in unread.take()}
     unread.save((attempts[1], DELIVERED), (attempts[4], DELIVERED))
     complete(unread)
     assert state(world) == (4, 1)
@@ -173,9 +175,9 @@ def test_a_repair_is_not_undone_by_who_called_all_complete_meanwhile(
     unread.save(*((attempt, DELIVERED) for attempt in unread.take()))
     with transaction(world) as repair:
         repair.execute(LATE)
-        repair.execute(SET_BACK, [3])
+        repair.execute(SET_BACK, [world.start + 3])
         # Another sweep has been there since.
-        repair.execute("UPDATE receipts_state SET inbox_to = 5")
+        repair.execute("UPDATE receipts_state SET inbox_to = cell_start() + 5")
         completed = beside.submit(complete, unread)
         eventually(lambda: waits(world, completed))
         repair.commit()
