@@ -11,7 +11,6 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
@@ -43,7 +42,7 @@ class Courier:
     certificate could be checked.
     """
 
-    def __init__(self, url: str, secrets: Sequence[str]) -> None:
+    def __init__(self, url: str, secrets: list[str]) -> None:
         self._url = url
         self._checked = _authorities() if url.startswith("https:") else True
         self._webhooks = [Webhook(secret) for secret in secrets]

@@ -6,7 +6,7 @@ own: it goes on between two sessions.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -44,7 +44,7 @@ class Worker:
     """One process: its two loops, and what outlives their sessions."""
 
     def __init__(
-        self, name: str, config: settings.Settings, secrets: Sequence[str], stop: process.Stop
+        self, name: str, config: settings.Settings, secrets: list[str], stop: process.Stop
     ) -> None:
         self._name = name
         self._config = config
