@@ -128,6 +128,7 @@ def test_the_api(counted: Counting) -> None:
         DATABASE_URL=counted.postgres_url,
         REDIS_URL=counted.redis_url,
         API_WORKERS="1",
+        API_CONNECTIONS="1",  # another would have to prepare its statements first
         LOG_LEVEL="DEBUG",
     )
     api.service.says("pruned 0 idempotency keys")  # at the start, and once a day
