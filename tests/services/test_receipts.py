@@ -45,11 +45,11 @@ def test_processes_share_the_work_whether_or_not_they_have_one_name(
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_any_step_loses_no_receipt(staff: Staff, step: str, impatient: None) -> None:
     rides = sent(staff.world, 20)
-    worker = staff.worker("one", SOON)
+    worker = staff.worker("one", SOON._replace(lease=0.5, timeout=0.4))
     with crash(step):
         worker.until(lambda: False)
     worker.die()
-    other = staff.worker("other", SOON._replace(timeout=5, lease=10))
+    other = staff.worker("other", SOON)
     other.until(lambda: staff.outcomes() == staff.complete_to == 20 and staff.pending == 0)
     sent_before = step == "after attempts ended"
     for ride_id in rides:

@@ -41,7 +41,7 @@ class Limits(NamedTuple):
 
 # Leases and claims are tested by workers that are gone; nobody waits for so long.
 USUALLY = Limits(64, attempts=10, timeout=5, lease=10, claim_after=30, sweep_after=30)
-SOON = USUALLY._replace(lease=0.5, timeout=0.4, claim_after=0.3, sweep_after=0.15)
+SOON = USUALLY._replace(claim_after=0.3, sweep_after=0.15)
 
 
 def sent(world: World, rides: int) -> list[int]:
