@@ -51,7 +51,7 @@ def take_ride() -> Response:
     key = parameters.idempotency_key(environ)
     ride = booking.take(pool(), distance, key, parameters.trace(environ))
     logger.debug("took ride %d", ride.id, extra={"ride_id": ride.id})
-    message = f"Your ride of {ride.distance:.1f} m is booked"
+    message = f"Your ride of {ride.distance} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:
         headers["Idempotent-Replayed"] = "true"

@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
-STARTING_UP = 5.0  # seconds during which waiting for a server is no reason for a warning
+STARTING_UP = 20.0  # seconds in which waiting for a server is no reason for a warning
 
 
 def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterator[float]:

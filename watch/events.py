@@ -104,7 +104,7 @@ def _between(before: Database, now: Database) -> Iterator[Told]:
     for reader in now.readers:
         earlier = known.get((reader.kind, reader.name))
         if earlier is None:
-            yield "news", f"{named(reader)} reads the log from now on"
+            yield "news", f"{named(reader)} has begun to read the log"
         elif earlier.counts and reader.counts:
             yield from _counted(reader, earlier.counts, reader.counts)
     for gone in known.keys() - {(reader.kind, reader.name) for reader in now.readers}:

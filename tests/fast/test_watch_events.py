@@ -70,7 +70,7 @@ HEALED = counts(gaps_healed=1, records_healed=11, distance_healed=Decimal("6344.
         ),
         (
             {"readers": (total(), *OTHERS, total("a\x1b[31m\x00b"))},
-            "a\\x1b[31m\\x00b reads the log from now on",
+            "a\\x1b[31m\\x00b has begun to read the log",
         ),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_process_is_missed_only_when_it_does_not_come_back_at_once() -> None:
 def test_a_reader_that_comes_or_goes_is_told() -> None:
     latecomer = total("latecomer")
     both = facts(1, readers=(*database().readers, latecomer))
-    assert told(facts(), both) == ["latecomer reads the log from now on"]
+    assert told(facts(), both) == ["latecomer has begun to read the log"]
     assert told(both, facts(2)) == ["latecomer no longer reads the log"]
 
 
@@ -218,7 +218,7 @@ def test_names_that_are_gone_are_forgotten() -> None:
     assert len(events._missing) == 1
     events.since_last(of(total("another")))
     assert [event.words for event in events.since_last(of(total("consumer49")))] == [
-        "consumer49 reads the log from now on",
+        "consumer49 has begun to read the log",
         "another no longer reads the log",
     ]
 

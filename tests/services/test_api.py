@@ -19,7 +19,7 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
     assert answer.headers["location"] == f"/rides/{ride}"
     assert '"distance":539.837' in answer.text
     assert answer.json() == {
-        "message": "Your ride of 539.8 m is booked",
+        "message": "Your ride of 539.837 m is booked",
         "ride": {"id": ride, "distance": 539.837},
     }
     shown = api.client.get(answer.headers["location"]).json()["ride"]

@@ -31,6 +31,19 @@ def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World)
 
 
 @pytest.mark.proves("staging-is-atomic")
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}], ids=["no key", "a key"])
+def test_a_ride_whose_record_cannot_be_staged_is_not_taken(
+    api: Api, world: World, headers: dict[str, str]
+) -> None:
+    trigger(world, "refuse", "BEFORE INSERT ON staged_log_records", "RAISE 'no more records';")
+    assert api.post("5", **headers).status_code >= 500
+    for table in ("rides", "staged_log_records", "idempotency_keys"):
+        assert world.value(f"SELECT count(*) FROM {table}") == 0, table
+    world.connection.execute("DROP TRIGGER refuse ON staged_log_records")
+    assert api.post("5", **headers).status_code == 201
+    assert world.staged() == 1
+
+
 def test_twenty_equal_requests_at_once_take_one_ride(api: Api, world: World) -> None:
     for key in ("a", "b", "c"):
         with ThreadPoolExecutor(20) as threads:

@@ -26,6 +26,16 @@ def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
     assert catch_up(world.consumer())[1] == sum(range(1, 5001))
 
 
+@pytest.mark.proves("deleted-as-sent")
+def test_a_batch_deletes_what_it_has_sent_and_nothing_else(world: World) -> None:
+    ids = world.take(1, 2, 3)
+    streamer = world.streamer(batch_size=2)
+    assert streamer.run_once() == 2
+    assert [record.id for record in world.records()] == ids[:2]
+    staged = world.connection.execute("SELECT id FROM staged_log_records")
+    assert [id_ for (id_,) in staged] == ids[2:]
+
+
 @pytest.mark.parametrize("step", Step)
 def test_a_crash_at_any_step_loses_nothing(world: World, step: Step) -> None:
     consumer = world.consumer()
@@ -65,7 +75,6 @@ def change_last_sent(world: World) -> None:
     world.connection.execute("UPDATE streamer_state SET last_sent_id = cell_start()")
 
 
-@pytest.mark.proves("deleted-as-sent")
 @pytest.mark.parametrize("change", [change_a_record, change_last_sent])
 def test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over(
     world: World, change: Callable[[World], None]

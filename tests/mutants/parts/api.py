@@ -42,6 +42,18 @@ MUTANTS = [
         "FROM ride WHERE false RETURNING ring_doorbell()",
         tests="services/test_booking.py::test_twenty_equal_requests_at_once_take_one_ride",
     ),
+    booking(
+        "a record is staged in a transaction of its own",
+        "        return _ride(*TAKE_RIDE(connection, *values))\n",
+        "        ride = 'INSERT INTO rides (distance) VALUES (%s) RETURNING id, distance'\n"
+        "        taken = Ride(*connection.execute(ride, values[:1]).fetchone())\n"
+        "        record = 'INSERT INTO staged_log_records (id, action, object, data)'\n"
+        '        data = f\'{{"id": {taken.id}, "distance": {taken.distance}}}\'\n'
+        "        row = [taken.id, 'create', 'ride', data]\n"
+        "        connection.execute(f'{record} VALUES (%s, %s, %s, %s)', row)\n"
+        "        return taken\n",
+        tests="services/test_booking.py::test_a_ride_whose_record_cannot_be_staged_is_not_taken",
+    ),
     prepared(
         "a ride is answered whose wait for a standby was cancelled",
         "        if connection in _not_replicated:\n",

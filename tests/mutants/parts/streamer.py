@@ -67,6 +67,12 @@ MUTANTS = [
         "test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over",
     ),
     drain(
+        "the next record is deleted, too",
+        "self._connection.execute(DELETE_SENT, [sent]).rowcount",
+        "self._connection.execute(DELETE_SENT, [[*sent, sent[-1] + 1]]).rowcount and len(sent)",
+        tests="services/test_streamer.py::test_a_batch_deletes_what_it_has_sent_and_nothing_else",
+    ),
+    drain(
         "nobody looks whether exactly what was sent was deleted",
         "return deleted == len(sent) and moved == 1",
         "return moved == 1",
