@@ -82,7 +82,7 @@ test:
 	@$(INSTALL) dev java archive
 	$(BIN)/python -m pytest -n 4 --dist loadscope --tb=short $(ARGS)
 
-# On databases of cell 7: no test spells an id as cell 0 draws it.
+# On databases of cell 7, but for tests that bring databases of their own cells.
 ON_STOCK_SERVERS := tests/services $(addprefix tests/analytics/test_, \
 	encrypted_night.py hostile_defaults.py pgbouncer.py)
 # The newest server that Debian has, whose folders have versions; elsewhere the one in the path.

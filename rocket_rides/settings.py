@@ -130,7 +130,7 @@ class Settings(BaseSettings):
     simulator, at port `API_PORT` + 2."""
     receipt_secret: Annotated[str, _unless_empty(_webhook_secrets)] = ""
     """What signs receipts: `whsec_` and the base64 of 24 to 64 bytes; or the new one and the old,
-    apart by a space, to replace it. Unset: the demo's, which anyone can read, so it must be set
+    separated by a space, to replace it. Unset: the demo's, which anyone can read, so it must be set
     where `DATABASE_URL` or `RECEIPT_URL` is."""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     """Receipts in flight per worker, at most 256."""

@@ -12,6 +12,9 @@ again goes on, and running it with the old cell gives the slots back:
 
 A cell that was restored from a backup may lack keys and its fence. Run for the slots that it has
 already, this puts the fence up, and copies what the other cells still have of the keys.
+
+No cell begins to take keys of slots that this was not run for, whatever the map says: it may be an
+old one, or a database may be. Where they differ, it says so.
 """
 
 import argparse
@@ -59,16 +62,11 @@ def move(
         until_the_end.enter_context(_the_only_move(path))
         now = slots.read(path)
         owners = {now[slot] for slot in chosen}
+        # All of them: a cell that is left out may take keys of these slots, or know some.
         cells = {
             cell: until_the_end.enter_context(closing(Keys(cell, _database(cell, databases))))
-            for cell in sorted({target, *owners, *databases})
+            for cell in sorted({target, *now.values(), *router.cells(), *databases})
         }
-        for cell, keys in cells.items():
-            if refused := (_slots_of(cell, now) - chosen) & keys.refused():
-                raise Refused(
-                    f"{path} gives slot {min(refused)} to cell {cell}, whose database refuses its"
-                    " keys: the map is an old one, or a move was killed: run that again first"
-                )
         if owners != {target}:
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
@@ -86,19 +84,21 @@ def _move(
     chosen: set[str], cells: dict[int, Keys], target: int, path: Path, router: HAProxy, now: Slots
 ) -> int:
     for cell, keys in cells.items():
-        keys.take_only(_slots_of(cell, now) - chosen)
+        stay = _slots_of(cell, now) - chosen
+        if closed := stay - keys.take_only(stay):
+            _tell(
+                f"the map gives cell {cell} slots {ranges(closed)}, whose keys its database does"
+                " not take: give it these slots, too"
+            )
     reached(Step.REFUSED)
-    others = sorted(cells.keys() - {target})
-    copied = 0
-    for cell in others:
-        copied += cells[target].copy(cells[cell], _slots_of(cell, now) & chosen)
-    for cell in others:  # what was restored has lost keys that another cell had before it
-        copied += cells[target].copy(cells[cell], chosen - _slots_of(cell, now), is_old=True)
+    # Those that do not have the slots now may know keys that who has them lost in a restore.
+    others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
+    copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     new = now | dict.fromkeys(chosen, target)
     slots.write(path, new)  # before HAProxy: what it does must outlast its restart
     reached(Step.SWITCHED_ON_DISK)
-    cells[target].take_only(_slots_of(target, new))
+    cells[target].take_only(_slots_of(target, new), new=chosen)
     reached(Step.ACCEPTED)
     router.set(new)
     return copied
@@ -138,6 +138,21 @@ def some_slots(text: str) -> set[str]:
             )
         chosen.update(SLOTS[int(first, 16) : int(last or first, 16) + 1])
     return chosen
+
+
+def ranges(chosen: set[str]) -> str:
+    """Slots as `some_slots` takes them."""
+    numbers = sorted(int(slot, 16) for slot in chosen)
+    first = [number for number in numbers if number - 1 not in numbers]
+    last = [number for number in numbers if number + 1 not in numbers]
+    return ",".join(
+        f"{one:02x}" if one == two else f"{one:02x}-{two:02x}"
+        for one, two in zip(first, last, strict=True)
+    )
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def a_cell(text: str) -> int:

@@ -29,7 +29,9 @@ MAY_MOVE = """
 """
 # Who copies keys is let through: the cell that they are for does not have their slots yet.
 COPIES = "rocket_rides.copies_keys"
-# NOT VALID: the keys that it has stay, and are not read. It waits until nobody writes keys.
+# Waits until nobody writes keys.
+LOCK = "LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE"
+# NOT VALID: the keys that it has stay, and are not read.
 PUT_FENCE = f"""
     ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE},
         ADD CONSTRAINT {FENCE} CHECK ({SLOT} = ANY ({{}}::text[])
@@ -51,12 +53,13 @@ TAKE_IN = """
     INSERT INTO idempotency_keys (key, distance, ride_id, created_at)
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
-DIFFERENT = """
+DIFFERENT = f"""
     SELECT moving.ride_id, here.ride_id FROM moving JOIN idempotency_keys here USING (key)
     WHERE (moving.distance, moving.ride_id, moving.created_at)
        <> (here.distance, here.ride_id, here.created_at)
+      AND {SLOT.replace("key", "moving.key")} = ANY (%s)
     LIMIT 1
-"""
+"""  # noqa: S608
 # Rides wait while we wait for a lock: briefly, and then they have their turn.
 LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
 
@@ -82,28 +85,31 @@ class Keys:
     def close(self) -> None:
         self._connection.close()
 
-    def refused(self) -> set[str]:
-        """The slots whose keys the database refuses: none where it has no fence."""
-        fence = self._connection.execute(FENCED, [FENCE]).fetchone()
-        return {*SLOTS} - {*fence[0].split(",")} if fence else set()
+    def take_only(self, slots: Set[str], *, new: Set[str] = frozenset()) -> set[str]:
+        """Have the database take the keys of these slots, as far as it did before, and of `new`.
 
-    def take_only(self, slots: Set[str]) -> None:
-        """Have the database take the keys of these slots, and refuse all others.
-
-        On return, whatever was under way has its key committed, or will fail.
+        It refuses all others. On return, whatever was under way has its key committed, or will
+        fail. Returns the slots whose keys it takes.
         """
-        fence = sql.SQL(PUT_FENCE).format(sorted(slots))
-        self._patiently(lambda: self._connection.execute(fence))
+        return self._patiently(lambda: self._take_only(slots, new))
 
-    def copy(self, source: "Keys", slots: Set[str], *, is_old: bool = False) -> int:
+    def _take_only(self, slots: Set[str], new: Set[str]) -> set[str]:
+        self._connection.execute(LOCK)
+        fence = self._connection.execute(FENCED, [FENCE]).fetchone()
+        before = {*fence[0].split(",")} if fence else {*SLOTS}
+        takes = (before & slots) | new
+        self._connection.execute(sql.SQL(PUT_FENCE).format(sorted(takes)))
+        return takes
+
+    def copy(self, source: "Keys", slots: Set[str], owned: Set[str]) -> int:
         """Copy the keys of slots that `source` refuses, in one transaction; returns how many.
 
-        Raises Refused if a key is here already, with another ride. If `is_old`, because another
-        cell has had the slots since, it may be, and stays.
+        A key that is here already stays. Raises Refused if it has another ride, and is of a slot
+        that is `owned` by the source, so that nobody else has had its keys since.
         """
-        return self._patiently(lambda: self._copy(source, slots, is_old))
+        return self._patiently(lambda: self._copy(source, slots, owned))
 
-    def _copy(self, source: "Keys", slots: Set[str], is_old: bool) -> int:
+    def _copy(self, source: "Keys", slots: Set[str], owned: Set[str]) -> int:
         self._connection.execute(BESIDE)
         out = sql.SQL(OUT).format(sorted(slots))
         with (
@@ -114,7 +120,7 @@ class Keys:
                 coming.write(data)
         self._connection.execute(f"SET LOCAL {COPIES} = 'yes'")
         copied = self._connection.execute(TAKE_IN).rowcount
-        if not is_old and (different := self._connection.execute(DIFFERENT).fetchone()):
+        if different := self._connection.execute(DIFFERENT, [sorted(owned)]).fetchone():
             raise Refused(
                 f"a key has ride {different[0]} in cell {source.cell}, and ride {different[1]} in"
                 f" cell {self.cell}"

@@ -58,6 +58,11 @@ class HAProxy:
         self._path = path
         self._map = map_path
 
+    def cells(self) -> set[int]:
+        """The cells that it has a backend for."""
+        names = {line.split(",")[0] for line in self._ask("show stat")}
+        return {cell for cell in CELLS.values() if f"cell_{cell}" in names}
+
     def require_up(self, cell: int) -> None:
         """Make sure that it has a backend for that cell, which answers."""
         rows = [line.split(",") for line in self._ask("show stat")]

@@ -60,9 +60,8 @@ def test_a_repaired_ride_gets_its_receipt_although_the_sweep_was_past_it(staff: 
     world = staff.world
     staged_too_late(world)
     worker = staff.worker("one", SOON)
-    world.connection.execute(
-        "DELETE FROM rides WHERE id = cell_start() + 2"
-    )  # as if it was not committed yet
+    # As if it was not committed yet.
+    world.connection.execute("DELETE FROM rides WHERE id = cell_start() + 2")
     worker.until(lambda: staff.complete_to == 4)
     world.connection.execute(
         "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (cell_start() + 2, 30)"
