@@ -19,7 +19,7 @@ from lab.chaos.trace.recording import Commit, Life, Recording
 from lab.until import until
 from rocket_rides import database
 from rocket_rides.database import one_row
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Unavailable, in_one_line
 
 PAUSE = 0.05  # seconds
 AT_ONCE = 5000  # changes at once; transactions come whole
@@ -92,13 +92,15 @@ class Recorder(Onlooker):
         until(lambda: self._slot, "nothing is recorded")
 
     def look_on(self) -> None:
+        why = "nothing failed"
         while not self._has_all:
             if time.monotonic() > self._give_up_at:
-                raise TimeoutError("it has not seen what came last")
+                raise TimeoutError(f"it has not seen what came last: {why}")
             try:
                 with closing(connected(self._url())) as connection:
                     self._record(connection)
-            except (psycopg.Error, Unavailable):
+            except (psycopg.Error, Unavailable) as error:
+                why = in_one_line(error)
                 time.sleep(PAUSE)
 
     def _record(self, connection: psycopg.Connection) -> None:
@@ -136,7 +138,7 @@ class Recorder(Onlooker):
                 self._recording.write(Commit(time.monotonic(), did.changes))
                 self._taken = did.end
         if messages:
-            connection.execute(TAKE, [self._slot, f"{self._taken >> 32:X}/{self._taken:X}"])
+            connection.execute(TAKE, [self._slot, as_lsn(self._taken)])
             self._mark(connection)
         return bool(messages)
 
@@ -150,6 +152,11 @@ class Recorder(Onlooker):
         """Record the last commits, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
         super().end()
+
+
+def as_lsn(position: int) -> str:
+    """A position in the WAL, in bytes, as Postgres writes it."""
+    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 
 def connected(url: str) -> psycopg.Connection:
