@@ -86,10 +86,11 @@ def _move(
     for cell, keys in cells.items():
         stay = _slots_of(cell, now) - chosen
         if closed := stay - keys.take_only(stay):
-            _tell(
+            differs = (
                 f"the map gives cell {cell} slots {ranges(closed)}, whose keys its database does"
                 " not take: give it these slots, too"
             )
+            print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
     # Those that do not have the slots now may know keys that who has them lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
@@ -149,10 +150,6 @@ def ranges(chosen: set[str]) -> str:
         f"{one:02x}" if one == two else f"{one:02x}-{two:02x}"
         for one, two in zip(first, last, strict=True)
     )
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def a_cell(text: str) -> int:
