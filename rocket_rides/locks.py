@@ -17,6 +17,7 @@ class Lock(IntEnum):
     MIGRATION = 7_268_003
     PRUNING = 7_268_004  # the API's worker that deletes old idempotency keys
     ROLLUP = 7_268_005  # the rollup that marks and computes minutes
+    MOVE = 7_268_006  # the router's command that moves slots: in each cell's database
 
 
 def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:

@@ -18,11 +18,10 @@ old one, or a database may be. Where they differ, it says so.
 """
 
 import argparse
-import fcntl
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from enum import Enum
 from pathlib import Path
 
@@ -59,14 +58,15 @@ def move(
     Raises Refused, Unavailable or psycopg.Error before anything is done, and then Unfinished.
     """
     with ExitStack() as until_the_end:
-        until_the_end.enter_context(_the_only_move(path))
-        now = slots.read(path)
-        owners = {now[slot] for slot in chosen}
-        # All of them: a cell that is left out may take keys of these slots, or know some.
+        named = {target, *slots.read(path).values(), *router.cells(), *databases}
+        # All of them: a cell that is left out may take keys of these slots, or know some. In their
+        # order: of two moves at once, each on a host of its own, one has none of the locks.
         cells = {
             cell: until_the_end.enter_context(closing(Keys(cell, _database(cell, databases))))
-            for cell in sorted({target, *now.values(), *router.cells(), *databases})
+            for cell in sorted(named)
         }
+        now = slots.read(path)  # a move that ended meanwhile has changed it
+        owners = {now[slot] for slot in chosen}
         if owners != {target}:
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
@@ -107,19 +107,6 @@ def _move(
 
 def _slots_of(cell: int, all_slots: Slots) -> set[str]:
     return {slot for slot, its_cell in all_slots.items() if its_cell == cell}
-
-
-@contextmanager
-def _the_only_move(path: Path) -> Iterator[None]:
-    """Lock the map's folder. Raises Refused where another move has it."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise Refused("another move is under way") from None
-    finally:
-        os.close(folder)
 
 
 def _database(cell: int, databases: Mapping[int, str]) -> str:

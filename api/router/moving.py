@@ -18,6 +18,7 @@ from api.booking import FENCE
 from api.router.slots import SLOTS
 from rocket_rides import database
 from rocket_rides.errors import Refused
+from rocket_rides.locks import Lock, try_lock
 
 T = TypeVar("T")
 
@@ -65,7 +66,11 @@ LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
 
 
 class Keys:
-    """Those of a cell. Raises Refused or Unavailable unless its database can give and take them."""
+    """Those of a cell, for one move at a time.
+
+    Raises Refused while another has them, and Refused or Unavailable unless the cell's database can
+    give and take them.
+    """
 
     def __init__(self, cell: int, url: str) -> None:
         self.cell = cell
@@ -78,6 +83,8 @@ class Keys:
                     f"CELL_{cell}_DATABASE_URL is of a role that does not own idempotency_keys, or"
                     " may not create temporary tables"
                 )
+            if not try_lock(self._connection, Lock.MOVE):
+                raise Refused("another move is under way")
         except BaseException:
             self.close()
             raise

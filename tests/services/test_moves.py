@@ -1,9 +1,12 @@
 """Slots move to another cell while rides come in, and each key takes one ride."""
 
 import random
+import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from hashlib import sha256
+from pathlib import Path
 from threading import Event
 
 import httpx
@@ -11,6 +14,7 @@ import pytest
 
 from api.booking import FENCE
 from api.router.__main__ import Step, move, some_slots
+from api.router.moving import Keys
 from api.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused
@@ -182,6 +186,19 @@ def test_whoever_holds_a_lock_is_waited_for_and_it_is_said_once(
         assert moved.result() == 1
     assert cells.rides_of(key) == 1
     assert capfd.readouterr().err == "cell 0: waiting for a lock on idempotency_keys\n"
+
+
+def test_of_two_moves_at_once_the_second_is_refused_on_whatever_host(
+    cells: Cells, tmp_path: Path
+) -> None:
+    """A folder that hosts share may know no locks, so the databases' are what counts."""
+    elsewhere = Path(shutil.copy(cells.map, tmp_path))
+    with (
+        closing(Keys(0, cells.databases[0])),
+        pytest.raises(Refused, match="another move is under way"),
+    ):
+        move({"00"}, 1, elsewhere, cells.router, cells.databases)
+    assert cells.takers("k") == [0, 1]  # neither refuses anything
 
 
 def test_a_key_with_another_ride_in_the_new_cell_switches_nothing(cells: Cells) -> None:
