@@ -6,42 +6,33 @@ from typing import Any
 import msgspec
 
 from rocket_rides.distance import is_exact
-from rocket_rides.log import Invalid, Record
+from rocket_rides.log import Data, Invalid, Record, parse_data
 
 TYPE = "ride.create"
 
 
-class Ride(msgspec.Struct, frozen=True, gc=False):
+class Ride(Data, frozen=True, gc=False):
     """A ride that was taken. `distance` is in metres."""
 
-    id: int
     distance: Decimal
 
 
-class _Data(msgspec.Struct, gc=False):
-    id: int
+class _Data(Data, frozen=True, gc=False):
     distance: Any  # a number with a point or an exponent is a Decimal, from the text as it is
 
 
-_decode_data = msgspec.json.Decoder(_Data, float_hook=Decimal).decode
+_decode = msgspec.json.Decoder(_Data, float_hook=Decimal).decode
 
 
 def ride(record: Record) -> Ride:
-    """The ride that a record of TYPE tells of. Raises Invalid when its data is not one's.
-
-    Members that it does not know are ignored, so that later versions may add some.
-    """
+    """The ride that a record of TYPE tells of. Raises Invalid when its data is not one's."""
     try:
-        data = _decode_data(record.data.decode())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"data is not a ride: {error}") from None
+        data = parse_data(record, _decode, "ride")
     except ArithmeticError:  # an exponent beyond what Decimal holds
         raise Invalid("distance is not a decimal number") from None
     distance = Decimal(data.distance) if type(data.distance) is int else data.distance
     if type(distance) is not Decimal:
         raise Invalid("distance is not a decimal number")
-    if data.id != record.id:
-        raise Invalid(f"data is of ride {data.id}, not {record.id}")
     if not is_exact(distance):
         raise Invalid(f"distance {distance:.6g} is out of range")
     return Ride(data.id, distance)

@@ -11,7 +11,7 @@ from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
 from rocket_rides.database import one_row
 from rocket_rides.errors import Overtaken
-from rocket_rides.log import Invalid, Record
+from rocket_rides.log import Data, Record, parse_data
 from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
@@ -32,26 +32,19 @@ RECOUNT = """
 """
 
 
-class Rating(msgspec.Struct, frozen=True, gc=False):
+class Rating(Data, frozen=True, gc=False):
     """What a rider said of a ride, in stars from 1 to 5."""
 
-    id: int
     ride_id: int
     stars: Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
-_decode_data = msgspec.json.Decoder(Rating).decode
+_decode = msgspec.json.Decoder(Rating).decode
 
 
 def rating(record: Record) -> Rating:
     """The rating that a record of TYPE tells of. Raises Invalid when its data is not one's."""
-    try:
-        found = _decode_data(record.data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"data is not a rating: {error}") from None
-    if found.id != record.id:
-        raise Invalid(f"data is of rating {found.id}, not {record.id}")
-    return found
+    return parse_data(record, _decode, "rating")
 
 
 class Stars(Handler):

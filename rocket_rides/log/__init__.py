@@ -3,12 +3,14 @@
 from rocket_rides.log.entries import (
     LARGEST_ID,
     START,
+    Data,
     Entry,
     Invalid,
     Record,
     as_numbers,
     decode,
     entries,
+    parse_data,
 )
 from rocket_rides.log.errors import Forbidden, LogExhausted, LogFull, naming_the_server
 from rocket_rides.log.stream import Log, Staged
@@ -16,6 +18,7 @@ from rocket_rides.log.stream import Log, Staged
 __all__ = [
     "LARGEST_ID",
     "START",
+    "Data",
     "Entry",
     "Forbidden",
     "Invalid",
@@ -28,4 +31,5 @@ __all__ = [
     "decode",
     "entries",
     "naming_the_server",
+    "parse_data",
 ]

@@ -12,13 +12,16 @@ leader's, and tells a reader whether the entry comes from its own database: see
 (`rocket_rides.tracing`).
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 from rocket_rides.log import names
 from rocket_rides.terms import NO_TERM
 from rocket_rides.tracing import Trace, parse
+
+SomeData = TypeVar("SomeData", bound="Data")
 
 START = "0-0"
 LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
@@ -52,6 +55,12 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     prev: int
     term: bytes = NO_TERM
     trace: Trace | None = None
+
+
+class Data(msgspec.Struct, frozen=True, gc=False):
+    """What the data of every record has. Other members are ignored, so that later ones may come."""
+
+    id: int  # the record's
 
 
 class Invalid(ValueError):
@@ -88,6 +97,20 @@ def decode(fields: list[bytes]) -> Record:
     if not prev < position <= LARGEST_ID:
         raise Invalid(f"id {position} is not above prev {prev}, or is out of range")
     return Record(position, type_, data, prev, term, trace)
+
+
+def parse_data(record: Record, decode: Callable[[str], SomeData], what: str) -> SomeData:
+    """The data of a record of one `what`, by msgspec's `decode`. Raises Invalid where it is none's.
+
+    That may raise ArithmeticError, too, from a float_hook.
+    """
+    try:
+        data = decode(record.data.decode())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"data is not a {what}: {error}") from None
+    if data.id != record.id:
+        raise Invalid(f"data is of {what} {data.id}, not {record.id}")
+    return data
 
 
 def _position(field: bytes, digits: bytes) -> int:

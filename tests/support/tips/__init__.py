@@ -8,7 +8,7 @@ import msgspec
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
 from rocket_rides.database import one_row
-from rocket_rides.log import Invalid, Record
+from rocket_rides.log import Data, Record, parse_data
 
 # The row and its record commit together.
 TIP = """
@@ -21,17 +21,13 @@ TIP = """
 """
 
 
-class Tip(msgspec.Struct):
-    id: int
+class Tip(Data, frozen=True):
     cents: int
 
 
 def tip(record: Record) -> Tip:
-    """The tip that a record tells of. Members that are not known here are ignored."""
-    try:
-        return msgspec.json.decode(record.data, type=Tip)
-    except msgspec.DecodeError as error:
-        raise Invalid(f"data is not a tip: {error}") from None
+    """The tip that a record tells of."""
+    return parse_data(record, msgspec.json.Decoder(Tip).decode, "tip")
 
 
 class Tips(Handler):
