@@ -54,11 +54,12 @@ def main() -> None:
             servers.append(Postgres(config.data_dir, config.socket_dir))
         if servers:
             lock(config.data_dir)
-        run(servers, config, stop)
+        try:
+            run(servers, config, stop)
+        finally:  # a server that had to be killed has left its socket there
+            shutil.rmtree(config.socket_dir, ignore_errors=True)
     except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
-    # A server that had to be killed has left its socket there.
-    shutil.rmtree(config.socket_dir, ignore_errors=True)
 
 
 def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:

@@ -118,6 +118,7 @@ def test_damaged_data_ends_it_with_one_line_that_says_why(
     [line] = [line for line in said if not line.startswith("INFO")]
     assert line.startswith(f"{name} can't use its data in {data}")
     assert reason in line
+    assert not ready.settings.socket_dir.exists()
 
 
 def test_a_schema_that_cannot_be_upgraded_ends_it_with_one_line(
