@@ -1,9 +1,9 @@
-"""`python -m analytics.reconcile`: check every consumer's total against the rides themselves.
+"""`python -m analytics.reconcile`: check what was made of rides and ratings against these.
 
 It guarantees that a total which it calls right is the exact sum of the rides up to the consumer's
 checkpoint, and that a wrong total is reset: by the consumer itself, exactly, wherever that stands
 by then. Rides may be taken meanwhile. The exit status is 0 when everything agrees, 1 when it does
-not, 2 when the job could not run.
+not, 2 when the job could not run, 70 for a bug.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -45,9 +45,9 @@ AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 # No statement is worth a second process.
 SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
 FEW = 1_000_000  # rides; an ordinary night brings fewer
-DESCRIPTION = """Check every consumer's total against the rides, and get wrong ones reset. The exit
-status is 0 when everything agrees, 1 when it does not, 2 when the job could not run, 70 for a
-bug."""
+DESCRIPTION = """Check totals, minutes, receipts, the sums of ratings and the outbox against the
+rides and ratings, and have repaired what is wrong. The exit status is 0 when everything agrees, 1
+when it does not, 2 when the job could not run, 70 for a bug."""
 
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:

@@ -129,7 +129,7 @@ class OutboxVerdict:
 
     staged: int = 0
     sent: WrongRides = NONE_WRONG  # at or below last_sent: never to be sent
-    orphans: WrongRides = NONE_WRONG  # without a ride
+    orphans: WrongRides = NONE_WRONG  # without a row of their own
     different: WrongRides = NONE_WRONG  # with another distance than their ride's
 
     @property

@@ -52,7 +52,10 @@ class Rides:
         read = sum(piece.rides for piece in found)
         expected = sum(range_.rides for range_ in ranges)
         if read != expected:  # before anything is published, or a consumer is called wrong
-            raise Unavailable(f"Spark read {read} rides where Postgres has {expected}")
+            raise Unavailable(
+                f"Spark read {read} rides where Postgres has {expected}: do executors reach"
+                " the same database?"
+            )
         return found
 
     def add_up_again(self, blocks: Sequence[Block], marks: Sequence[int]) -> list[Piece]:

@@ -5,9 +5,9 @@ staged record and its idempotency key are one transaction: a crash at any moment
 or none. A client that gets no answer, or a 503 that says that the ride may have been taken, can
 retry if it sent an Idempotency-Key: it then gets the first answer.
 
-The server's event loop holds idle connections and those whose request head is slow, and only
-briefly. A request takes a thread once its head has arrived; there are as many threads as
-connections, so no request waits for another's client. For slow bodies see `api.slow_clients`.
+The server's event loop holds idle connections, and those whose request head is slow, only briefly.
+A request takes a thread once its head has arrived; there are as many threads as connections, so no
+request waits for another's client. For slow bodies see `api.slow_clients`.
 """
 
 import socket

@@ -43,4 +43,7 @@ def require_readiness(connection: psycopg.Connection) -> None:
     if at_its_end:
         raise Unavailable("rides can't be taken: the sequence log_position has reached its end")
     if behind:
-        raise Unavailable("rides can't be taken: the sequence log_position is behind the records")
+        raise Unavailable(
+            "rides can't be taken: the sequence log_position is behind the records;"
+            " the streamer says what to run"
+        )

@@ -1,4 +1,4 @@
-"""`python -m consumers NAME` is the first kind of consumer, the total: see `consumers.totals`."""
+"""`python -m consumers NAME` runs a total, the first kind of consumer: see `consumers.totals`."""
 
 from consumers.totals.__main__ import main
 

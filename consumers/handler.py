@@ -90,9 +90,9 @@ class Handler(ABC):
     def heal(self, gap: Gap) -> Healed | None:
         """Take in the records of a gap, from the handler's own table. In the transaction.
 
-        Of other tables, too, records may be missing; they are no concern of this handler. The
-        checkpoint is locked, and moves afterwards. Returns what was in the gap, which is counted
-        with the checkpoint, or None if it was healed before.
+        Records of other tables may be missing, too: other handlers heal those. The checkpoint is
+        locked, and moves afterwards. Returns what was in the gap, which is counted with the
+        checkpoint, or None if it was healed before.
         """
 
     @abstractmethod
@@ -108,7 +108,9 @@ class Handler(ABC):
 
         In a transaction that has locked the checkpoint, which stands there.
         """
-        logger.warning("%s can't recount: its state may lack what a repair brought back", self.name)
+        logger.warning(
+            "%s has no recount(), so its state may lack what a repair brought back", self.name
+        )
 
     def ask_for_repair(self) -> psycopg.Cursor | None:
         """Ask whether a repair is due: a statement whose one row and column says so. In each round.

@@ -73,14 +73,14 @@ class Reader(Generic[H]):
     def pause(self) -> float:
         """Seconds to rest before the next round, which waits for news by itself.
 
-        Whoever is behind rests for twice as long as it works, so that catching up does not slow
-        down those who take rides.
+        A reader that is behind rests for twice as long as it works, so that catching up does not
+        slow down those who take rides.
         """
         rests = self.behind and self._batch_size >= SMALLEST_BATCH
         return min(REST * self._took, LONGEST_REST) if rests else 0
 
     def _look(self, wait: float) -> Round:
-        """Read, ask how far the entries are ours, and take them.
+        """Read, ask which entries are ours, and take them.
 
         A read that reached the end of the stream, whatever it held, has seen everything that was
         sent before it: what it did not see is lost.

@@ -56,7 +56,7 @@ class Report:
                 "%s: the log was wiped or restored; reading it again from its start", self._name
             )
         if done.skipped:
-            logger.info("skipped %s, sent again", count(done.skipped, "record"))
+            logger.info("%s skipped %s sent twice", self._name, count(done.skipped, "record"))
         self.not_ours(done.not_ours)
 
     def news(self, done: Round, reader: Reader[Any]) -> None:
@@ -86,15 +86,15 @@ class Report:
         if foreign := self._foreign.unnamed(found.foreign):
             logger.warning(
                 "%s skipped %s from another database, or from a past that this one has lost. %s"
-                " another database writes to this stream: give it a STREAM_NAME of its own",
+                " another database writes to this stream: give that one its own STREAM_NAME",
                 self._name,
                 count(foreign, "entry"),
                 IF_MORE_COME,
             )
         if without_term and self._foreign.unnamed(Counter({NO_TERM: without_term})):
             logger.warning(
-                "%s skipped %s without a term, as the previous version wrote them. %s"
-                " another fleet writes to this stream: give it a STREAM_NAME of its own",
+                "%s skipped %s without a term, as versions before terms wrote them. %s"
+                " another fleet writes to this stream: give that one its own STREAM_NAME",
                 self._name,
                 count(without_term, "entry"),
                 IF_MORE_COME,

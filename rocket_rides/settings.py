@@ -90,7 +90,7 @@ class Settings(BaseSettings):
     """The folder of the embedded servers."""
     cell: int | None = Field(default=None, ge=0, le=LAST_CELL)
     """The number of this fleet, 0 to 89, among several behind one router. The migration stores it
-    for good; then each process refuses a database of another. Unset: 0, then the database's."""
+    for good; processes then refuse another cell's database. Unset: the database's, or 0 if new."""
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     """The Redis stream that is the log; each fleet needs its own."""
     stream_max_length: int = Field(default=1_000_000, ge=1000)
@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     log_replicas: int = Field(default=0, ge=0, le=10)
     """Replicas of Redis that must have a batch, by `WAIT`, before it is committed as sent."""
     batch_size: int = Field(default=2000, ge=1, le=2000)
-    """Records sent or read at a time, up to 2000: Redis appends as many in about 5 ms."""
+    """Records sent or read at a time, up to 2000: Redis appends that many in about 5 ms."""
     leader_timeout: float = Field(default=10, ge=1, le=3600)
     """Seconds until the server disconnects a streamer or a rollup that hangs."""
     double_send_rate: Rate = 0
@@ -119,8 +119,8 @@ class Settings(BaseSettings):
     api_threads: int = Field(default=512, ge=1, le=1024)
     """Client connections per process, at most."""
     api_client_timeout: float = Field(default=6, ge=1, le=60)
-    """Seconds that the head of a request may take, and that a connection may be idle; a body may
-    take at least 2 more."""
+    """Seconds that the head of a request may take, and that a connection may be idle; a body
+    gets at least 2 more."""
     api_connections: int = Field(default=8, ge=1, le=100)
     """Database connections per process."""
     api_url: Annotated[str, _unless_empty(urls.http)] = ""
@@ -138,7 +138,7 @@ class Settings(BaseSettings):
     """Seconds that an attempt to deliver may take in all, 0.1 to 60."""
     receipt_lease: float | None = Field(default=None, ge=0.1, le=300)
     """Seconds until others take what a dead worker had in flight: more than `RECEIPT_TIMEOUT`, up
-    to 300. Unset: 5 more."""
+    to 300. Unset: `RECEIPT_TIMEOUT` + 5."""
     receipt_attempts: int = Field(default=10, ge=1, le=100)
     """Attempts after which a receipt is a dead letter, up to 100."""
     claim_after: float = Field(default=10, ge=0.1, le=3600)
@@ -167,7 +167,7 @@ class Settings(BaseSettings):
     ] = "INFO"
     """`DEBUG`, `INFO`, `WARNING` or `ERROR`."""
     log_format: Annotated[Literal["text", "json"], BeforeValidator(str.lower)] = "text"
-    """How: `text`, or `json` for an object on each line (`rocket_rides/logs.py`)."""
+    """`text`, or `json` for an object on each line (`rocket_rides/logs.py`)."""
 
     @field_validator("api_host", "watch_host")
     @classmethod

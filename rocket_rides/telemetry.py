@@ -32,7 +32,7 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE"
 # The SDK keeps as many links of a span. A batch may have more records: their number says so.
 MOST_LINKS = 128
 NOT_EXPORTED = "OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: %s"
-HOW_TO_INSTALL = "the packages are in requirements/telemetry.txt"
+HOW_TO_INSTALL = "pip install -r requirements/telemetry.txt"
 
 
 class Span:

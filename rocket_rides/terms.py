@@ -61,8 +61,7 @@ class StateLost(Unavailable):
 
     def __init__(self, what: str = "is empty") -> None:
         super().__init__(
-            f"streamer_state {what}. What is no longer staged was sent, so this repairs it:"
-            f" {RESTORE_STATE}"
+            f"streamer_state {what}. This restores it from what is still staged: {RESTORE_STATE}"
         )
 
 

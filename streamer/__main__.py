@@ -1,7 +1,7 @@
 """`python -m streamer`: moves settled staged records into the log, in order, in batches.
 
-It guarantees that the log contains every committed ride, in order of id, and that each entry names
-the one before it and the term of the leader that sent it (`rocket_rides.terms`). One streamer
+It guarantees that every settled record is sent to the log, in order of id, and that each entry
+names the one before it and the term of the leader that sent it (`rocket_rides.terms`). One streamer
 drains at a time; any other is a hot standby.
 
 A crash leaves behind, by the step at which it comes:

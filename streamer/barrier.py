@@ -109,4 +109,4 @@ class Barrier:
         if now >= self._next_notice:
             self._next_notice = now + NOTICE_EVERY
             for (who,) in self._connection.execute(WHO_IS_WAITED_FOR, [list(writers)]):
-                logger.warning("the log waits for an open transaction: %s", who)
+                logger.warning("the log waits until this transaction ends: %s", who)

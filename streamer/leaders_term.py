@@ -44,7 +44,9 @@ def begin(connection: psycopg.Connection) -> Term:
     name = _draw()
     if row := connection.execute(BEGIN, {"term": name}).fetchone():
         return Term(name, row[0])
-    raise StateLost(f"says that nothing after ride {last_sent(connection)} was sent, but more was")
+    raise StateLost(
+        f"says that nothing after position {last_sent(connection)} was sent, but more was"
+    )
 
 
 def disown(connection: psycopg.Connection, upto: int) -> None:

@@ -22,7 +22,7 @@ CLAIMS = {
         "A ride and its record commit together, or neither does.", "api/booking.py", 1
     ),
     "order": Claim(
-        "The log is in the order of ride ids.",
+        "The log is in the order of positions.",
         "streamer/barrier.py",
         2,
         again="Even ids drawn between the barrier's two looks keep that order.",

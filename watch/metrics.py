@@ -50,7 +50,7 @@ HELP = {
     "reader_gaps_healed_total": "Gaps in the log, healed from the tables.",
     "reader_records_healed_total": "Records that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
-    "reader_resends_skipped_total": "Rides sent again, and skipped.",
+    "reader_resends_skipped_total": "Records sent again, and skipped.",
     "reader_entries_set_aside_total": "Entries that were not records, set aside in dead_letters.",
     "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
     "reader_entries_passed_total": "Records of types that it does not handle.",

@@ -88,7 +88,7 @@ def notices(facts: Facts) -> list[str]:
         )
     if entries := sum(facts.database.dead_letters.values()):
         unread = count(entries, "entry", MOST)
-        found.append(f"{unread} of the log could not be read: dead_letters says why")
+        found.append(f"{unread} of the log could not be read: the table dead_letters says why")
     return found
 
 
@@ -120,11 +120,15 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     """What is not at work. While a server is away nothing can work, so that is not said as well."""
     gone = {who for who, seconds in database.absent.items() if seconds >= absent}
     if STREAMER in gone:
-        yield Problem("no streamer leads, so rides don't reach the log: start one", "dead")
+        yield Problem(
+            "no streamer leads, so rides don't reach the log: start python -m streamer", "dead"
+        )
     if ROLLUP in gone:
-        yield Problem("no rollup leads, so no minute is computed: start one", "dead")
+        yield Problem(
+            "no rollup leads, so no minute is computed: start python -m consumers.rollup", "dead"
+        )
     if RECEIPTS in gone:
-        yield Problem("nobody delivers receipts: start python -m consumers.receipts", "dead")
+        yield Problem("nobody delivers receipts: start python -m consumers.receipts NAME", "dead")
     missing = [
         Problem(f"{called(reader)} is not at work in any process: {_what_to_do(reader)}", "dead")
         for reader in database.readers
@@ -133,7 +137,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     yield from _few(missing, "more consumers are not at work in any process")
     totals = [reader for reader in database.readers if reader.kind == "total"]
     lost = [
-        Problem(f"{called(reader)} has lost its total; its log says what to do", "dead")
+        Problem(f"{called(reader)} has lost its total; its output says what to do", "dead")
         for reader in totals
         if reader.total is None
     ]

@@ -79,7 +79,7 @@ def _outbox(outbox: OutboxVerdict) -> Proof:
         count(outbox.staged, "staged record"),
         "agrees" if outbox.staged else NOTHING_TO_COMPARE,
         (outbox.sent, "at or below last_sent", "Staged records at or below last_sent:"),
-        (outbox.orphans, "without a ride", "Staged records without a ride:"),
+        (outbox.orphans, "without a row", "Staged records without a row:"),
         (outbox.different, f"{other} the ride's", f"Staged records {other} their ride's:"),
     )
 

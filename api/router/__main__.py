@@ -13,8 +13,8 @@ again goes on, and running it with the old cell gives the slots back:
 A cell that was restored from a backup may lack keys and its fence. Run for the slots that it has
 already, this puts the fence up, and copies what the other cells still have of the keys.
 
-No cell begins to take keys of slots that this was not run for, whatever the map says: it may be an
-old one, or a database may be. Where they differ, it says so.
+Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
+be an old one, or a database may be. Where the two differ, this says so.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def main() -> None:
 def _required(name: str) -> str:
     if value := os.environ.get(name):
         return value
-    raise Refused(f"{name} is not set: it is HAProxy's own")
+    raise Refused(f"{name} is not set: give it the value that HAProxy has")
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Keys:
             database.require_writable(self._connection)
             if not self._value(MAY_MOVE):
                 raise Refused(
-                    f"CELL_{cell}_DATABASE_URL is of a role that does not own idempotency_keys, or"
+                    f"CELL_{cell}_DATABASE_URL's role does not own idempotency_keys, or"
                     " may not create temporary tables"
                 )
             if not try_lock(self._connection, Lock.MOVE):

@@ -70,7 +70,7 @@ class HAProxy:
         if f"cell_{cell}" not in states:
             raise Refused(f"HAProxy has no backend cell_{cell}: add it, and restart HAProxy")
         if states[f"cell_{cell}"] != "UP":
-            raise Refused(f"the API of cell {cell} is not ready, as HAProxy finds")
+            raise Refused(f"HAProxy finds the API of cell {cell} not ready")
 
     def set(self, slots: Slots) -> None:
         """Have its memory say what is on disk. New requests are routed so from then on."""

@@ -118,7 +118,10 @@ class Worker:
                 ):
                     await self._delivery.finish(queue, GRACE)
         except (Unavailable, psycopg.Error, TimeoutError) as error:
-            logger.warning("what came of the last attempts is lost: %s", in_one_line(error))
+            logger.warning(
+                "what came of the last attempts was not saved, so they are made again: %s",
+                in_one_line(error),
+            )
         self._delivery.outcomes.tell(last=True)
 
     @contextmanager

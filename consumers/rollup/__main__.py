@@ -1,9 +1,9 @@
 """`python -m consumers.rollup`: keeps the number of rides in each minute, and their distance.
 
 It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in rollup_state: each
-minute has the number and the exact distance of its rides up to that one, or a later one.
+minute has the number and the exact distance of its rides up to there, or up to a later ride.
 
-The work is idempotent, so nothing is counted up, and no transaction spans the two servers. The
+The work is idempotent, so nothing is incremented, and no transaction spans the two servers. The
 marker takes what a reader finds in the log, and marks minutes as dirty, in a set in Redis
 (`consumers.rollup.dirty`); the indexer computes dirty minutes from the rides. A minute that is
 marked a thousand times is computed once.
@@ -15,7 +15,7 @@ A crash leaves behind, by the step at which it comes:
 * after they left it, before `complete_to` rose: minutes that are right, and marked again.
 * anywhere: a dirty set, named in rollup_state, which the next leader deletes.
 
-One process leads; any other is a hot standby. Each lead, also one after a lost connection, begins a
+One process leads; any other is a hot standby. Each lead, even after a lost connection, begins a
 new generation (`consumers.rollup.generation`), at `complete_to`: so it does not matter what Redis
 has lost. A leader that hangs is disconnected by Postgres after LEADER_TIMEOUT seconds.
 

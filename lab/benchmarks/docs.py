@@ -5,6 +5,7 @@ are missed; `headlines` is in README.md. These two are made of the tables' rows.
 blocks is written by people, such as the results of experiments.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -63,7 +64,8 @@ def summary(page: str) -> str:
     judged = [row for row in rows(page) if row.goal]
     met = sum(row.goal.endswith(f": {MET}") for row in judged)
     named = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]
-    missed = [*dict.fromkeys(named)]  # a figure may have two limits
+    goals = Counter(named)  # a figure may have two limits
+    missed = [f"{name} ({most} goals)" if most > 1 else name for name, most in goals.items()]
     told = f"Of {len(judged)} goals, {met} are met."
     return "\n".join([told, *(["", "Missed:", "", *missed] if missed else [])])
 

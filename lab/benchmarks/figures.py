@@ -71,7 +71,8 @@ class Figure:
             limit = f"{self.limit_name}: {number(median(self.limits))}{spread(self.limits)}"
             ratio = number(self.ratio)
         if self.goal is not None:
-            goal = f"{self.goal}: {MET if self.met else MISSED}"
+            unit = f" {self.unit}" if self.goal.subject == "value" else ""
+            goal = f"{self.goal}{unit}: {MET if self.met else MISSED}"
         return self.name, measured, limit, ratio, goal
 
 

@@ -1,7 +1,7 @@
 -- What a rider says of a ride. Ratings are a kind of record of their own (docs/add-a-kind.md).
 
 -- A row never changes after its transaction commits. No foreign key to rides: it would lock the
--- ride; the one statement that rates a ride looks whether it is there.
+-- ride; the one statement that rates a ride checks that it exists.
 CREATE TABLE ratings (
     id bigint PRIMARY KEY DEFAULT nextval('log_position'),
     created_at timestamptz NOT NULL DEFAULT now(),

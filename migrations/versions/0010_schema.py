@@ -36,6 +36,6 @@ def upgrade() -> None:
         execute(file.read_text(), prepare=False)
     [older] = execute(OLDER).fetchone()
     if older:
-        raise CommandError(f"CELL={cell} is refused: there are records already, with cell 0's ids")
+        raise CommandError(f"CELL={cell} is refused: the records that are there have cell 0's ids")
     ends = {"first": cell * CELL_SIZE + 1, "last": (cell + 1) * CELL_SIZE - 1}
     execute(BEGIN_THERE.format(**ends), prepare=False)

@@ -38,7 +38,7 @@ def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
         report.entries(Round(not_ours=stranger))
     first, second = caplog.messages
     assert first.startswith("me skipped 5 entries from another database")
-    assert second.startswith("me skipped 7 entries without a term, as the previous version")
+    assert second.startswith("me skipped 7 entries without a term, as versions before terms")
 
 
 def test_the_line_about_a_batch_names_its_trace(caplog: pytest.LogCaptureFixture) -> None:

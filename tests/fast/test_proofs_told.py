@@ -65,7 +65,7 @@ def test_what_is_wrong_is_named_and_what_follows() -> None:
     assert receipts.endswith("12 without an outcome: to be delivered, 1 without a ride")
     [outbox] = [line for line in told if line.startswith("outbox")]
     assert outbox.endswith(
-        "1 at or below last_sent, 2 without a ride, 1 with another distance than the ride's"
+        "1 at or below last_sent, 2 without a row, 1 with another distance than the ride's"
     )
     assert "  2026-11-21 02:07 UTC: 2 rides, 2.001 m; its rides: 2 rides, 2.000 m" in told
     assert "  2026-11-21 02:08 UTC: missing; its rides: 1 ride, 5.000 m" in told

@@ -151,7 +151,7 @@ def test_an_application_that_has_records_already_can_only_be_cell_0(empty: World
     with pytest.raises(AssertionError):  # its migration fails
         Shop("ab", empty, cell=7)
     [said] = empty.folder.glob("migrations*.log")
-    refusal = "not migrated: CELL=7 is refused: there are records already, with cell 0's ids\n"
+    refusal = "not migrated: CELL=7 is refused: the records that are there have cell 0's ids\n"
     assert said.read_text() == refusal
     assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 1
 

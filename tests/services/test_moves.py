@@ -232,7 +232,7 @@ def test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done(
         return False
 
     eventually(is_noticed, "the router's notice")
-    with pytest.raises(Refused, match="the API of cell 1 is not ready"):
+    with pytest.raises(Refused, match="HAProxy finds the API of cell 1 not ready"):
         move({"00"}, 1, cells.map, cells.router, cells.databases)
     cells.stop()
     with pytest.raises(Refused, match="HAProxy can't be reached"):

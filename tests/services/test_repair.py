@@ -165,7 +165,9 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
     stranded(world)
     with transaction(world) as slow:
         take(slow, 60)
-        repairer = world.service("streamer.repair").says("the log waits for an open transaction")
+        repairer = world.service("streamer.repair").says(
+            "the log waits until this transaction ends"
+        )
         assert world.staged() == 1
         slow.commit()
     repairer.says("repaired")

@@ -71,8 +71,8 @@ READER = "-c role=pg_read_all_data"
         ({1: "postgresql://127.0.0.1:1/rides"}, "Postgres can't be reached"),
         ({1: ""}, "CELL_1_DATABASE_URL is not set: which database has cell 1?"),
         ({0: 1, 1: 0}, "CELL=0 is refused: the database is cell 1"),
-        ({0: READER}, "CELL_0_DATABASE_URL is of a role that does not own idempotency_keys"),
-        ({1: READER}, "CELL_1_DATABASE_URL is of a role that does not own idempotency_keys"),
+        ({0: READER}, "CELL_0_DATABASE_URL's role does not own idempotency_keys"),
+        ({1: READER}, "CELL_1_DATABASE_URL's role does not own idempotency_keys"),
     ],
 )
 def test_a_database_that_is_not_right_is_noticed_before_anything_is_done(
