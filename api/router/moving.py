@@ -130,7 +130,7 @@ class Keys:
         if different := self._connection.execute(DIFFERENT, [sorted(owned)]).fetchone():
             raise Refused(
                 f"a key has ride {different[0]} in cell {source.cell}, and ride {different[1]} in"
-                f" cell {self.cell}"
+                f" cell {self.cell}: delete one of the two from its cell's idempotency_keys"
             )
         return copied
 

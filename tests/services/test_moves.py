@@ -209,8 +209,9 @@ def test_a_key_with_another_ride_in_the_new_cell_switches_nothing(cells: Cells) 
     refused = cells.move(ALL, 1)
     assert (refused.returncode, refused.stderr) == (
         1,
-        f"not moved yet: a key has ride {first} in cell 0, and ride 7 in cell 1; until it is run"
-        " again, or run with cell 0 to give the slots back, their keys get a 503\n",
+        f"not moved yet: a key has ride {first} in cell 0, and ride 7 in cell 1: delete one of the"
+        " two from its cell's idempotency_keys; until it is run again, or run with cell 0 to give"
+        " the slots back, their keys get a 503\n",
     )
     assert set(read(cells.map).values()) == {0}
     assert cells.post("k").status_code == 503
