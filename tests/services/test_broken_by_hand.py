@@ -42,7 +42,7 @@ def test_a_last_sent_that_was_set_back_is_said_and_begins_no_term(
     before = world.connection.execute(TERMS).fetchall()
     world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [first])
     [fourth] = world.take(4)
-    known = f"nothing after ride {first} was sent, but more was"
+    known = f"nothing after position {first} was sent, but more was"
     with pytest.raises(StateLost, match=known) as lost:
         world.streamer()
     assert world.connection.execute(TERMS).fetchall() == before
