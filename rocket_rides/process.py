@@ -69,15 +69,12 @@ def keep_running(
     session: Callable[[Progress], None],
     stop: Stop,
     *failures: type[Exception],
-    said_elsewhere: tuple[type[Exception], ...] = (),
 ) -> None:
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
     After `failures` and Unavailable it is retried with back-off; after an injected crash at once,
     as a supervisor would. Neither ends the process; Refused does, with its message. `session` is
     given the process' Progress, and tells it whenever something worked.
-
-    Failures in `said_elsewhere` are not logged: another session of the process meets and logs them.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     progress = Progress()
@@ -90,8 +87,7 @@ def keep_running(
         except Refused as reason:
             raise SystemExit(in_one_line(reason)) from None
         except expected as error:
-            if not isinstance(error, said_elsewhere):
-                progress.failed(in_one_line(error))
+            progress.failed(in_one_line(error))
             stop.wait(next(progress.waits))
 
 

@@ -3,7 +3,7 @@
 What is in flight outlives a session with Postgres. What was sent stays sent, and what came of it is
 written down by the next session: so an outage on our side makes nobody get a receipt twice, and no
 attempt count against a receipt; unless it lasts until the lease has run out, when others may take
-the receipt.
+the receipt, or swallows the answer to a TAKE, whose attempts then count.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from rocket_rides.words import count
 
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0  # see TAKE
+RARELY = 20  # times as long as a look at all took, others do without
 SOON = 0.002  # until the first look for what the streamer has sent and is about to commit
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
@@ -41,6 +42,7 @@ class Delivery:
         self._upkeep = Upkeep(sweep_after)
         self._timeout = timeout  # of an attempt, in seconds
         self._ended: list[Ended] = []
+        self._held: list[Ended] = []  # whose rows somebody holds
         self._woken = asyncio.Event()
         # On the monotonic clock: when something may be due, as far as is known; when all is looked
         # at. The pause is what follows a look that has left nothing.
@@ -56,7 +58,7 @@ class Delivery:
     @property
     def is_done(self) -> bool:
         """Whether nothing is in flight, and all that has ended is written down."""
-        return not (self.in_flight or self._ended)
+        return not (self.in_flight or self._ended or self._held)
 
     async def run_once(self, queue: Queue, *, wait: float = 0) -> None:
         """Write down what has ended, take what is due, and begin to send it.
@@ -92,11 +94,11 @@ class Delivery:
         await self._save(queue)
 
     async def _save(self, queue: Queue) -> None:
-        if not self._ended:
+        if not (ended := self._ended + self._held):
             return
-        ended, self._ended = self._ended, []
+        self._ended, self._held = [], []
         try:
-            again = await queue.save(ended, self.outcomes)
+            again, self._held = await queue.save(ended, self.outcomes)
         except (psycopg.Error, asyncio.CancelledError):
             self._ended += ended  # the next session writes it down
             raise
@@ -111,11 +113,16 @@ class Delivery:
         if room <= 0 or (now < self._look_at and not looks_at_all):
             return
         self._look_at = math.inf
-        attempts = await queue.take(  # meanwhile there may be news
-            room,
-            quarantined=not any(attempt.is_quarantined for attempt in self.in_flight),
-            look_at_all=looks_at_all,
-        )
+        try:
+            attempts = await queue.take(  # meanwhile there may be news
+                room,
+                quarantined=not any(attempt.is_quarantined for attempt in self.in_flight),
+                look_at_all=looks_at_all,
+            )
+        finally:
+            if looks_at_all:  # however long it took, others come in between, also if it failed
+                pause = max(LOOK_AT_ALL_EVERY, RARELY * (time.monotonic() - now))
+                self._look_at_all_at = time.monotonic() + pause
         for attempt in attempts:
             if attempt.is_exhausted:
                 self._ended.append((attempt, give_up(attempt)))
@@ -126,8 +133,6 @@ class Delivery:
         else:
             self._look_at = min(self._look_at, time.monotonic() + self._pause)
             self._pause *= 2
-        if looks_at_all:  # however long it took, others come in between
-            self._look_at_all_at = time.monotonic() + LOOK_AT_ALL_EVERY
 
     @property
     def _room(self) -> int:

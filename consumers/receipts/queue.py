@@ -11,7 +11,6 @@ from typing import LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg.errors import LockNotAvailable
 from psycopg.rows import TupleRow
 
 from consumers.receipts import statements
@@ -92,7 +91,7 @@ class Queue:
     worker: str
     most: int  # attempts
     lease: float  # seconds
-    _begin_at: datetime | str = ALL
+    _begin_at: datetime | None = None
 
     async def do(self, statement: LiteralString, **values: object) -> list[TupleRow]:
         """Carry out one of the `statements`; returns its rows."""
@@ -126,26 +125,30 @@ class Queue:
                 self._begin_at = due
         return attempts
 
-    async def save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
+    async def save(self, ended: Sequence[Ended], outcomes: Outcomes) -> tuple[float, list[Ended]]:
         """Write down how these attempts ended, committed on return, and in `outcomes`.
 
-        Where Postgres does not take one, or somebody holds its row, the others are written one by
-        one. Returns in how many seconds one of them may be due again. Raises psycopg.Error if it
-        takes nothing at all.
+        Where Postgres does not take one, the others are written one by one. Returns in how many
+        seconds one of them may be due again, and those whose rows somebody holds, which are to be
+        saved later. Raises psycopg.Error if it takes nothing at all.
         """
         try:
             return await self._save(ended, outcomes)
-        except (psycopg.DataError, psycopg.IntegrityError, LockNotAvailable) as error:
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
             if len(ended) > 1:
-                return min([await self.save([end], outcomes) for end in ended])
-            [(attempt, _)] = ended
+                saved = [await self.save([end], outcomes) for end in ended]
+                return min(again for again, _ in saved), [end for _, held in saved for end in held]
+            [(attempt, verdict)] = ended
+            if not verdict.reason.isascii():  # perhaps the database is not in Unicode
+                reason = ascii(verdict.reason)[1:-1]
+                return await self.save([(attempt, verdict._replace(reason=reason))], outcomes)
             ride_id = attempt.receipt.ride_id
             line = f"what came of ride {ride_id}'s receipt can't be written: {in_one_line(error)}"
             extra = {"ride_id": ride_id, **fields([attempt.receipt.trace])}
             logger.warning("%s", line, extra=extra)
-            return math.inf
+            return math.inf, []
 
-    async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> float:
+    async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> tuple[float, list[Ended]]:
         # Of two ends of one ride, that it was delivered.
         last = sorted(ended, key=lambda end: end[1].kind is Kind.DELIVERED)
         of = {attempt.receipt.ride_id: (attempt, verdict) for attempt, verdict in last}
@@ -159,8 +162,12 @@ class Queue:
             reasons=[verdict.reason for _, verdict in of.values()],
             delays=delays,
         )
-        for ride_id, outcome in rows:
+        held = []
+        for ride_id, outcome, is_held in rows:
             attempt, verdict = of[ride_id]
+            if is_held:
+                held.append(of[ride_id])
+                continue
             if attempt.receipt.trace:
                 outcomes.traces[ride_id] = attempt.receipt.trace
             if outcome == "delivered":
@@ -169,7 +176,7 @@ class Queue:
                 outcomes.dead[ride_id] = verdict.reason
             else:
                 outcomes.again.append(ride_id)
-        return min(delays)
+        return min(delays), held
 
 
 def delay(number: int, verdict: Verdict) -> float:

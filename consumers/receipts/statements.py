@@ -13,6 +13,7 @@ What a crash before or after a statement leaves behind is said above it.
 """
 
 from rocket_rides.receipts import WEBHOOK_ID
+from rocket_rides.standings import DUE_SINCE
 
 LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
 
@@ -64,6 +65,7 @@ SET_ASIDE = """
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
+# A new session, which knows of none, begins where something can be due, unless clocks were set.
 #
 # What has had all of its attempts, the last without a known end, or more than there may be now, is
 # taken too: not to be sent, but to be given up, which is no attempt. A row whose ride is gone,
@@ -81,7 +83,7 @@ TAKE = f"""
         SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
         FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
-          AND due_at >= %(begin_at)s AND due_at <= now()
+          AND due_at >= coalesce(%(begin_at)s, {DUE_SINCE}) AND due_at <= now()
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
         ORDER BY due_at LIMIT %(room)s - (SELECT count(*) FROM quarantined)
         FOR NO KEY UPDATE SKIP LOCKED
@@ -112,20 +114,25 @@ TAKE = f"""
 # the receiver has the receipt. It may say nothing else, and its lease shows that it was. Each end
 # empties the lease, so a second copy of this statement changes nothing. A verdict on a ride of
 # another history, which was restored away meanwhile, has another webhook-id.
+#
+# SKIP LOCKED: a row that somebody holds holds up none of the others. It comes back as held, for
+# another try.
 SAVE = f"""
-    WITH ended AS MATERIALIZED (
-        SELECT receipts.ride_id, ended.lease, ended.reason, delay,
+    WITH given AS MATERIALIZED (
+        SELECT given.*
+        FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(leases)s::uuid[], %(kinds)s::text[],
+                    %(reasons)s::text[], %(delays)s::float8[])
+            AS given (ride_id, webhook_id, lease, kind, reason, delay)
+        CROSS JOIN receipts_state JOIN rides ON rides.id = given.ride_id
+        WHERE given.webhook_id = {WEBHOOK_ID}
+    ), ended AS MATERIALIZED (
+        SELECT receipts.ride_id, given.lease, given.reason, delay,
                kind IN ('away', 'stopped') AS is_excused,
                CASE WHEN kind = 'delivered' THEN 'delivered'
                     WHEN kind = 'refused' OR kind = 'retry' AND attempts - excused >= %(most)s
                     THEN 'dead' END AS decided
-        FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(leases)s::uuid[], %(kinds)s::text[],
-                    %(reasons)s::text[], %(delays)s::float8[])
-            AS ended (ride_id, webhook_id, lease, kind, reason, delay)
-        CROSS JOIN receipts_state
-        JOIN rides ON rides.id = ended.ride_id JOIN receipts ON receipts.ride_id = rides.id
-        WHERE receipts.ride_id = ANY(%(rides)s) AND ended.webhook_id = {WEBHOOK_ID}
-        ORDER BY receipts.ride_id FOR NO KEY UPDATE OF receipts
+        FROM given JOIN receipts ON receipts.ride_id = given.ride_id
+        WHERE receipts.ride_id = ANY(%(rides)s) FOR NO KEY UPDATE OF receipts SKIP LOCKED
     ), saved AS (
         UPDATE receipts SET
             outcome = coalesce(decided, outcome),
@@ -149,7 +156,11 @@ SAVE = f"""
         ON CONFLICT (name) DO UPDATE SET
             delivered = worker.delivered + excluded.delivered, dead = worker.dead + excluded.dead
     )
-    SELECT ride_id, decided FROM saved
+    SELECT ride_id, decided, false AS is_held FROM saved
+    UNION ALL
+    SELECT ride_id, NULL, true FROM given
+    WHERE ride_id NOT IN (SELECT ride_id FROM ended)
+      AND EXISTS (SELECT FROM receipts WHERE receipts.ride_id = given.ride_id)
 """  # noqa: S608
 
 # Proves that the inbox is complete, a page of rides at a time, and puts into it what the log has
@@ -190,7 +201,8 @@ SWEEP = """
         WHERE receipts_state.set_backs = state.set_backs
           AND looked.upto > receipts_state.inbox_to
     )
-    SELECT last_sent_id, is_full, ARRAY(SELECT ride_id FROM swept ORDER BY ride_id),
+    SELECT last_sent_id, is_full AND EXISTS (SELECT FROM free),
+           ARRAY(SELECT ride_id FROM swept ORDER BY ride_id),
            EXISTS (SELECT FROM free) AND greatest(looked.upto, state.inbox_to) > complete_to
     FROM state CROSS JOIN looked CROSS JOIN receipts_state
 """

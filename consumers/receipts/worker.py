@@ -61,12 +61,7 @@ class Worker:
         Thread(target=self._loop.run_forever, daemon=True).start()
         self._await(self._courier.__aenter__())
         reading = ThreadPoolExecutor(1).submit(
-            process.keep_running,
-            self._read,
-            self._stop,
-            psycopg.Error,
-            redis.RedisError,
-            said_elsewhere=(psycopg.OperationalError, Unavailable),  # by the loop below
+            process.keep_running, self._read, self._stop, psycopg.Error, redis.RedisError
         )
         reading.add_done_callback(lambda _: self._stop.ask())  # no loop goes on alone
         try:
@@ -118,10 +113,9 @@ class Worker:
                 ):
                     await self._delivery.finish(queue, GRACE)
         except (Unavailable, psycopg.Error, TimeoutError) as error:
-            logger.warning(
-                "what came of the last attempts was not saved, so they are made again: %s",
-                in_one_line(error),
-            )
+            logger.warning("%s", in_one_line(error))
+        if not self._delivery.is_done:
+            logger.warning("what came of the last attempts was not saved, so they are made again")
         self._delivery.outcomes.tell(last=True)
 
     @contextmanager

@@ -5,10 +5,13 @@ import signal
 import time
 
 import psycopg
+import pytest
 
+from consumers.receipts import delivery
+from consumers.receipts.queue import Attempt, Queue
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import ACCEPT, Answer, refuse
-from tests.support.world import eventually
+from tests.support.world import eventually, transaction
 
 
 def test_without_redis_deliveries_go_on(staff: Staff) -> None:
@@ -68,3 +71,33 @@ def test_a_loop_that_reads_says_why_it_cannot(staff: Staff) -> None:
     staff.world.connection.execute("ALTER TABLE dead_letters ADD CONSTRAINT odd CHECK (id < 0)")
     staff.world.log().redis.xadd(staff.world.stream, {"data": "nonsense", "prev": "0"})
     staff.service().says('violates check constraint "odd"')
+
+
+def test_it_says_so_also_of_a_lock_that_the_other_loop_does_not_need(staff: Staff) -> None:
+    staff.world.log().redis.xadd(staff.world.stream, {"data": "nonsense", "prev": "0"})
+    with transaction(staff.world) as person:
+        person.execute("LOCK TABLE dead_letters")
+        staff.service().says("lock timeout")
+
+
+def test_a_look_at_all_that_takes_too_long_leaves_others_their_turn(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a snapshot is held for hours, it meets the statement_timeout; the next session, too."""
+    monkeypatch.setattr(delivery, "LOOK_AT_ALL_EVERY", 3600)
+    take = Queue.take
+
+    async def limited(queue: Queue, room: int, **how: bool) -> list[Attempt]:
+        if how["look_at_all"]:
+            raise psycopg.errors.QueryCanceled
+        return await take(queue, room, **how)
+
+    monkeypatch.setattr(Queue, "take", limited)
+    worker = staff.worker()
+    worker.queue_up(3)
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        worker.deliver()
+    worker.end_session()
+    worker.begin_session()
+    worker.delivery.has_news()  # as each session begins
+    worker.until(lambda: staff.outcomes() == 3)

@@ -1,7 +1,5 @@
 """Who may say what came of an attempt, and what that changes."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from consumers.receipts.queue import Outcomes
@@ -13,14 +11,10 @@ from tests.support.desk import (
     MOST,
     REFUSED,
     STOPPED,
-    WAITING,
     Desk,
-    Desks,
-    counted,
     row,
-    waits,
 )
-from tests.support.world import World, eventually, transaction
+from tests.support.world import World, transaction
 
 UNWRITABLE = Verdict(Kind.REFUSED, "\x00")
 
@@ -78,22 +72,6 @@ def test_whoever_was_superseded_may_only_say_that_it_was_delivered(
     assert row(world, "outcome") == ("delivered",)
 
 
-def test_a_refusal_that_waited_for_a_delivery_changes_nothing(
-    desk: Desk, world: World, beside: ThreadPoolExecutor
-) -> None:
-    attempt = desk.first()
-    with transaction(world) as other:
-        other.execute(
-            "UPDATE receipts SET outcome = 'delivered', decided_at = now()"
-            " WHERE ride_id = cell_start() + 1"
-        )
-        saved = beside.submit(desk.save, (attempt, REFUSED))
-        eventually(lambda: waits(world, saved))
-        other.commit()
-    assert saved.result() == Outcomes()
-    assert row(world, "outcome", "reason") == ("delivered", None)
-
-
 def test_the_outcome_of_another_history_is_not_ours(desk: Desk, world: World) -> None:
     attempts = desk.take()
     world.connection.execute("UPDATE rides SET created_at = created_at - interval '1 day'")
@@ -104,7 +82,7 @@ def test_the_outcome_of_another_history_is_not_ours(desk: Desk, world: World) ->
 
 def test_what_failed_is_due_after_its_delay(desk: Desk, world: World) -> None:
     failed = (desk.first(), FAILED._replace(retry_after=200.0))
-    assert desk.run(desk.queue.save([failed], Outcomes())) == 200
+    assert desk.run(desk.queue.save([failed], Outcomes())) == (200, [])
     waits_for = (
         "SELECT extract(epoch FROM due_at - now()) FROM receipts WHERE ride_id = cell_start() + 1"
     )
@@ -125,27 +103,30 @@ def test_one_that_postgres_does_not_take_holds_up_no_other(
     assert row(world, "lease", "unfinished", ride=3) == (None, 0)
 
 
-def test_one_whose_row_somebody_holds_holds_up_no_other(desk: Desk, world: World) -> None:
-    [one, two, _] = desk.take()
-    desk.run(desk.connection.execute("SET lock_timeout = '50ms'"))
-    with transaction(world) as person:
-        person.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 1 FOR UPDATE")
-        saved = desk.save((one, DELIVERED), (two, DELIVERED))
-    assert (saved.delivered, row(world, "outcome")) == ([2], (None,))
-
-
-def test_two_who_save_the_same_rides_wait_for_each_other_in_the_order_of_the_rides(
-    desk: Desk, desks: Desks, world: World, beside: ThreadPoolExecutor
+def test_those_whose_rows_somebody_holds_hold_up_no_other_and_are_saved_later(
+    desk: Desk, world: World
 ) -> None:
-    """Whatever the order is in which their attempts ended. So neither waits in a circle."""
-    attempts = sorted(desk.take(), key=lambda attempt: attempt.receipt.ride_id)
-    forwards = [(attempt, DELIVERED) for attempt in attempts]
-    other = desks("two")
-    with transaction(world) as third:
-        third.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 1 FOR UPDATE")
-        saved = beside.submit(desk.save, *reversed(forwards)), beside.submit(other.save, *forwards)
-        eventually(lambda: world.value(WAITING) == 2)
-        third.execute("SELECT FROM receipts WHERE ride_id > cell_start() + 1 FOR UPDATE NOWAIT")
-        third.commit()
-    assert sorted(len(each.result().delivered) for each in saved) == [0, 3]
-    assert counted(world) == (3, 0, 0)
+    """Nobody waits for a row, so two who save the same rides can't wait in a circle."""
+    [one, two, three] = desk.take()
+    with transaction(world) as person:
+        person.execute("SELECT FROM receipts WHERE ride_id <= cell_start() + 2 FOR UPDATE")
+        ended, outcomes = [(one, DELIVERED), (two, REFUSED), (three, DELIVERED)], Outcomes()
+        _, held = desk.run(desk.queue.save(ended, outcomes))
+        assert outcomes.delivered == [three.receipt.ride_id]
+        assert sorted(held, key=ended.index) == ended[:2]
+        person.execute(
+            "UPDATE receipts SET outcome = 'delivered', decided_at = now()"
+            " WHERE ride_id = cell_start() + 2"
+        )
+        person.commit()
+    saved = desk.save(*held)
+    assert (saved.delivered, saved.dead) == ([1], {})
+
+
+def test_a_reason_that_the_database_has_no_letters_for_is_told_in_ascii(
+    desk: Desk, world: World
+) -> None:
+    """One in LATIN1, say, which a constraint stands for here."""
+    world.connection.execute("ALTER TABLE receipts ADD CHECK (reason ~ '^[ -~]*$')")
+    assert desk.save((desk.first(), REFUSED._replace(reason="no \N{RIGHTWARDS ARROW}"))).dead
+    assert row(world, "outcome", "reason") == ("dead", "no \\u2192")

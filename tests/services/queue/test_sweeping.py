@@ -132,7 +132,9 @@ def test_a_sweep_waits_for_nobody_who_holds_the_row_of_the_watermarks(
     with transaction(world) as person:
         person.execute("SELECT FROM receipts_state FOR UPDATE")
         swept = sweep(unread, 5)
+        again = sweep(unread, 5, page=2)
     assert (swept.rides, swept.is_behind, state(world)) == ([1, 2, 4, 5], False, (0, 0))
+    assert not again.goes_on  # to the next page, without a pause: it would be the same one
 
 
 def test_complete_is_what_has_an_outcome_up_to_the_first_that_has_none(
