@@ -88,10 +88,10 @@ def _take_once(
             raise
         raise TryLater("this key moves to another cell", "ride", maybe_taken=True) from None
     except psycopg.errors.LockNotAvailable as refused:
-        # The session's lock_timeout ran out. If it was for the key, an earlier request with this
-        # key is under way, and may take the ride.
-        waited_for_key = KEYS in (refused.diag.context or "")
-        raise TryLater(refusal(refused), "ride", maybe_taken=waited_for_key) from None
+        if KEYS not in (refused.diag.context or ""):
+            raise  # for another lock: `write` knows whether an earlier attempt may have taken it
+        # An earlier request with this key is under way, and may take the ride.
+        raise TryLater(refusal(refused), "ride", maybe_taken=True) from None
     used = writing.find(FIND_RIDE_OF_KEY, connection, key, "ride")
     if not used:
         return None

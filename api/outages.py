@@ -7,7 +7,7 @@ from threading import Lock
 import psycopg
 from flask import Response, request
 
-from rocket_rides.errors import in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.waiting import STARTING_UP, Complaint
 
 logger = logging.getLogger("api")
@@ -60,6 +60,8 @@ class WhyUnreachable(logging.Filter):
         for error in record.args or ():
             if isinstance(error, psycopg.Error):
                 self._complaint(f"Postgres can't be reached: {in_one_line(error)}")
+            elif isinstance(error, Unavailable):  # it is another cell's, or behind a pooler
+                self._complaint(in_one_line(error))
         return False
 
 

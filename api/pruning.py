@@ -73,6 +73,7 @@ class Pruner:
 
     def __init__(self, config: Settings, stop: Stop, every: float = A_DAY) -> None:
         self._url = config.postgres_url
+        self._cell = config.cell
         self._days = config.idempotency_days
         self._stop = stop
         self._every = every
@@ -100,6 +101,7 @@ class Pruner:
     def _attempt(self) -> None:
         session = database.connect(self._url, "api (pruning)", **SESSION)
         with closing(session) as connection:  # closing it releases the lock
+            database.require_current_schema(connection, self._cell)
             if not try_lock(connection, Lock.PRUNING):
                 logger.debug("another worker is pruning the keys")
                 return

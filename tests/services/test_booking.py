@@ -177,9 +177,11 @@ def test_a_lock_on_the_rides_makes_503s_and_spoils_no_key(api: Api, world: World
     assert world.truth[1] == 30 * 5
 
 
-def test_a_retry_that_is_refused_does_not_deny_it_either(api: Api, world: World) -> None:
+@pytest.mark.parametrize("why", ["raise_exception", "lock_not_available"])
+def test_a_retry_that_is_refused_does_not_deny_it_either(api: Api, world: World, why: str) -> None:
     world.connection.execute("CREATE SEQUENCE tries")
-    falter = f"IF nextval('tries') = 1 THEN {END_SESSION} END IF; RAISE 'no more rides';"
+    refuse = f"RAISE 'no more rides' USING ERRCODE = '{why}';"
+    falter = f"IF nextval('tries') = 1 THEN {END_SESSION} END IF; {refuse}"
     trigger(world, "falter", "BEFORE INSERT ON rides", falter)
     answer = api.post("5", **{"Idempotency-Key": "k"})
     assert is_problem(answer, 503, MAYBE_TAKEN)

@@ -13,6 +13,7 @@ import pytest
 from api import booking, pruning
 from api.pool import open_pool
 from api.prepared import Row
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
 from rocket_rides.settings import load
@@ -151,6 +152,18 @@ def test_one_worker_prunes_at_a_time_day_after_day(
             world.connection.execute("DELETE FROM idempotency_keys")
             world.connection.execute(OLD_KEYS)
             eventually(lambda: keys(world) == {"days", "hours"})
+
+
+def test_the_keys_of_another_cell_are_left_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where Postgres was away when the API started, and so could not tell its cell."""
+    monkeypatch.setenv("CELL", str(world.start // CELL_SIZE + 1))
+    monkeypatch.setattr(pruning, "SOON", 0.01)
+    world.connection.execute(OLD_KEYS)
+    with pruner(world, monkeypatch):
+        eventually(lambda: [line for line in caplog.messages if "the database is cell" in line])
+    assert keys(world) == {"a year", "days", "hours"}
 
 
 def test_what_cannot_be_pruned_now_is_tried_again_and_told_when_it_lasts(
