@@ -10,19 +10,36 @@ from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 
 POLL = 0.2  # seconds between attempts to take the lead
+LOOKS_AT_LEADER = 5  # attempts between two looks whether it hangs
 STEADY = 1.0  # seconds of standing by after which that counts as working
+
+# A leader that hangs while it is sent rows: Postgres waits for it, and none of the time-outs ends
+# that. So its standby ends the session, which is of the same role.
+END_HUNG = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity JOIN pg_locks USING (pid)
+    WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, %s, 1) AND granted
+      AND datname = current_database() AND state = 'active' AND wait_event = 'ClientWrite'
+      AND query_start < now() - make_interval(secs => 2 * %s)
+"""
 
 
 def wait_for_the_lead(
-    connection: psycopg.Connection, lock: Lock, stop: Stop, progress: Progress, who: str
+    connection: psycopg.Connection,
+    lock: Lock,
+    stop: Stop,
+    progress: Progress,
+    who: str,
+    timeout: float,
 ) -> bool:
     """Poll for the lock (waiting for it would hold back vacuum); False when stopped.
 
-    `who` is what the process is called in its own log.
+    `who` is what the process is called in its own log. A leader may hang for `timeout` seconds.
     """
     for looks in count():
         if stop or try_lock(connection, lock):
             break
+        if looks % LOOKS_AT_LEADER == 0:
+            connection.execute(END_HUNG, [int(lock), timeout])
         progress.announce(f"another {who} leads; standing by")
         if looks * POLL > STEADY:  # the other may be failing as well
             progress.made()

@@ -14,8 +14,8 @@ A crash leaves behind, by the step at which it comes:
 
 The leader lock is an advisory lock of the same connection that drains: losing the connection means
 losing the lock and the open transaction as well, so the worst that a stale leader can do is send a
-batch again. A leader that hangs is disconnected by the server after LEADER_TIMEOUT seconds, and the
-standby takes over.
+batch again. A leader that hangs is disconnected by the server after LEADER_TIMEOUT seconds, or,
+while it is sent rows, by its standby after twice as long; the standby takes over.
 
 SIGTERM finishes the current batch.
 """
@@ -75,7 +75,9 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
         ):
             database.require_current_schema(connection, config.cell)
             database.require_writable(connection)
-            if wait_for_the_lead(connection, Lock.LEADER, stop, progress, sessions.STREAMER):
+            if wait_for_the_lead(
+                connection, Lock.LEADER, stop, progress, sessions.STREAMER, config.leader_timeout
+            ):
                 lead(connection, log, config, stop, progress, alarms)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)

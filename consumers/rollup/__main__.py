@@ -68,7 +68,9 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             database.require_current_schema(connection, config.cell)
             database.require_writable(connection)
             crashes.settle(Checkpoint(connection, KIND, NAME))
-            if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):
+            if wait_for_the_lead(
+                connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP, config.leader_timeout
+            ):
                 with crashes.noted():
                     lead = Lead(connection, log, config.batch_size)
                     upto = lead.generation.complete_to

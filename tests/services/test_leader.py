@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from rocket_rides.locks import Lock, try_lock
 from streamer import checks
 from streamer.upkeep import Alarms
 from tests.support.disasters import trigger
@@ -63,6 +64,17 @@ def test_a_leader_whose_statement_hangs_is_stopped_by_the_server(world: World) -
     eventually(lambda: world.staged() == 0)
     assert chained(world)
     assert catch_up(world.consumer())[1] == 3
+
+
+@pytest.mark.parametrize(("module", "lock"), [("streamer", 1), ("consumers.rollup", 5)])
+def test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby(
+    world: World, module: str, lock: int
+) -> None:
+    """No time-out of Postgres' ends that: it waits for its client to take them."""
+    hung = world.connect()
+    assert try_lock(hung, Lock(7_268_000 + lock))
+    hung.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 100)")
+    world.service(module, LEADER_TIMEOUT="1").says("leading")
 
 
 def test_sigterm_finishes_the_batch_in_hand(world: World) -> None:
