@@ -44,7 +44,7 @@ def postgres(url: str) -> str:
         given = conninfo_to_dict(url)
     except ProgrammingError as error:
         reason, _, quoted = str(error).strip().partition(': "')
-        if "query parameter" in reason and "@" not in urlsplit(url).query:
+        if "query parameter" in reason and "@" not in url.partition("?")[2]:
             reason = f'{reason}: "{quoted}'
         raise ValueError(reason) from None
     for port in str(given.get("port", "")).split(","):

@@ -56,6 +56,7 @@ async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outco
     what = f"a ride of {metres} m"
     location = await _post(api, "rides", {"distance": str(metres)}, key, what, outcomes)
     if location is None:
+        outcomes.refused += 1
         return ""
     outcomes.posted += 1
     return location.removeprefix("/")
@@ -79,7 +80,7 @@ async def _post(
     """Post until there is an answer; returns its Location, or None where it was refused.
 
     A 5xx, a lost connection or a timeout is not an answer. Any other failure is a bug, in the API
-    or in this client, that a retry would not fix: it is logged and counted as refused.
+    or in this client, that a retry would not fix: it is logged.
     """
     for delay in waiting.delays():
         try:
@@ -91,7 +92,6 @@ async def _post(
             if answer.ok:
                 return answer.headers.get("Location", "")
             if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                outcomes.refused += 1
                 line = " ".join(text[:200].split())
                 logger.error("%s got %s: %s", what, answer.status, line)
                 return None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from certifi import where
 
+from rocket_rides import urls
 from rocket_rides.settings import DEMO_SECRET, PROJECT, Settings, load, require_signing_secrets
 
 NAMED = re.compile(r"# [A-Z_]+=")
@@ -93,6 +94,13 @@ def test_urls_are_taken_as_they_are(name: str, url: str) -> None:
 )
 def test_receivers_are_taken_in_ascii(url: str, address: str) -> None:
     assert Settings(receipt_url=url).receiver_url == address
+
+
+@pytest.mark.parametrize("password", ["p/a?se#cret", "s3/x?k#y=1", "pa#s/s?x"])
+def test_a_password_that_was_not_quoted_is_not_shown(password: str) -> None:
+    with pytest.raises(ValueError, match="query parameter") as refused:
+        urls.postgres(f"postgresql://u:{password}@host/db")
+    assert '"' not in str(refused.value).replace('"="', "")
 
 
 @pytest.mark.parametrize("size", [23, 24, 64, 65])

@@ -112,6 +112,16 @@ def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
     assert ["everysec" in message for message in caplog.messages] == [True, True]
 
 
+def test_a_look_for_stranded_records_that_takes_too_long_is_said_and_stops_nothing(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "STRANDED", "SELECT pg_sleep(3600) WHERE %s >= 0")
+    connection = world.connect(statement_timeout="1h")
+    Alarms().look(connection, world.log(), 0, [])
+    assert caplog.messages[0].startswith("the outbox can't be looked through")
+    assert connection.execute("SHOW statement_timeout").fetchone() == ("1h",)
+
+
 def terms_begun(world: World) -> int:
     """How often a streamer has taken the lead without committing anything."""
     return world.value("SELECT coalesce(max(cardinality(void)), 0) FROM terms")
