@@ -4,14 +4,16 @@ Clients may repeat requests meanwhile: each key takes one ride, over all cells. 
 a slot takes its keys only where the map on disk names that cell. Killed at any step, running it
 again goes on, and running it with the old cell gives the slots back:
 
-1. before all cells refuse the slots' keys (`api.router.moving`): nothing has happened.
-2. before the keys are copied: whoever has a key of these slots gets a 503 with Retry-After.
+1. before all cells refuse the slots' keys (`api.router.moving`), their own last: nothing has
+   happened, or whoever has a key of these slots gets a 503 with Retry-After.
+2. before the keys are copied: the latter.
 3. before the map on disk names the new cell: the same, with the keys in both cells.
 4. before the new cell takes the keys: the same.
 5. before HAProxy knows it: the same, until it is restarted.
 
-A cell that was restored from a backup may lack keys and its fence. Run for the slots that it has
-already, this puts the fence up, and copies what the other cells still have of the keys.
+A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
+has already, this puts the fence up, has the other cells forget the keys of rides that are lost, and
+copies what they still have of the others.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -20,7 +22,7 @@ be an old one, or a database may be. Where the two differ, this says so.
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from enum import Enum
 from pathlib import Path
@@ -30,6 +32,7 @@ import psycopg
 from api.router import slots
 from api.router.moving import Keys
 from api.router.slots import CELLS, SLOTS, HAProxy, Slots
+from rocket_rides import urls
 from rocket_rides.cells import LAST_CELL
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import reached
@@ -60,30 +63,36 @@ def move(
     with ExitStack() as until_the_end:
         named = {target, *slots.read(path).values(), *router.cells(), *databases}
         # All of them: a cell that is left out may take keys of these slots, or know some. In their
-        # order: of two moves at once, each on a host of its own, one has none of the locks.
+        # order: of two moves at once, on whatever hosts, one gets all of the locks.
         cells = {
             cell: until_the_end.enter_context(closing(Keys(cell, _database(cell, databases))))
             for cell in sorted(named)
         }
-        now = slots.read(path)  # a move that ended meanwhile has changed it
+        now = slots.read(path)  # a move that ended meanwhile may have changed it
+        if unknown := {*now.values()} - cells.keys():
+            raise Refused(f"cell {min(unknown)} was given slots meanwhile: run this again")
         owners = {now[slot] for slot in chosen}
         if owners != {target}:
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
+        slots.write(path, now)  # it can be written
         try:
             return _move(chosen, cells, target, path, router, now)
-        except (Refused, psycopg.Error, OSError) as reason:
+        except (Refused, psycopg.Error, OSError, KeyboardInterrupt) as reason:
             back = " or ".join(map(str, sorted(owners)))
+            why = in_one_line(reason) or "interrupted"
             raise Unfinished(
-                f"{in_one_line(reason)}; until it is run again, or run with cell {back} to give"
-                " the slots back, their keys get a 503"
+                f"{why}; until it is run again, or run with cell {back} to give the slots back,"
+                " their keys get a 503"
             ) from None
 
 
 def _move(
     chosen: set[str], cells: dict[int, Keys], target: int, path: Path, router: HAProxy, now: Slots
 ) -> int:
-    for cell, keys in cells.items():
+    # Those that have the slots come last: for all others, we may have to wait for a lock.
+    for cell in sorted(cells, key=lambda cell: bool(_slots_of(cell, now) & chosen)):
+        keys = cells[cell]
         stay = _slots_of(cell, now) - chosen
         if closed := stay - keys.take_only(stay):
             differs = (
@@ -94,8 +103,13 @@ def _move(
     reached(Step.REFUSED)
     # Those that do not have the slots now may know keys that who has them lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
+    if chosen <= _slots_of(target, now):  # it was restored
+        for cell in others:
+            cells[cell].forget_lost(cells[target])
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
+    for keys in cells.values():
+        keys.require_session()
     new = now | dict.fromkeys(chosen, target)
     slots.write(path, new)  # before HAProxy: what it does must outlast its restart
     reached(Step.SWITCHED_ON_DISK)
@@ -119,12 +133,13 @@ def some_slots(text: str) -> set[str]:
     """Slots such as `00-7f,a0`. Raises argparse.ArgumentTypeError."""
     chosen: set[str] = set()
     for part in text.lower().split(","):
-        first, _, last = part.partition("-")
-        if first not in SLOTS or (last or first) not in SLOTS or (last or first) < first:
+        first, is_range, last = part.partition("-")
+        last = last if is_range else first
+        if first not in SLOTS or last not in SLOTS or last < first:
             raise argparse.ArgumentTypeError(
                 f"{part} is no slot from 00 to ff, and no range of them"
             )
-        chosen.update(SLOTS[int(first, 16) : int(last or first, 16) + 1])
+        chosen.update(SLOTS[int(first, 16) : int(last, 16) + 1])
     return chosen
 
 
@@ -152,18 +167,29 @@ def main() -> None:
     parser.add_argument("slots", type=some_slots, metavar="SLOTS", help="such as 00-7f,a0")
     parser.add_argument("cell", type=a_cell, metavar="CELL", help="the number of the cell")
     given = parser.parse_args()
-    urls = {cell: os.environ.get(f"CELL_{cell}_DATABASE_URL") for cell in CELLS.values()}
-    databases = {cell: url for cell, url in urls.items() if url}
     try:
+        databases = dict(_databases())
         path = Path(_required("ROUTER_MAP"))
         router = HAProxy(_required("ROUTER_SOCKET"), path)
         copied = move(given.slots, given.cell, path, router, databases)
     except (Unavailable, psycopg.Error, OSError) as reason:
         sys.exit(f"not moved: {in_one_line(reason)}")
+    except KeyboardInterrupt:
+        sys.exit("not moved: interrupted")
     except Unfinished as reason:
         sys.exit(f"not moved yet: {reason}")
     moved = count(len(given.slots), "slot")
     print(f"cell {given.cell} has {moved}; {count(copied, 'key')} copied")  # noqa: T201
+
+
+def _databases() -> Iterator[tuple[int, str]]:
+    for cell in CELLS.values():
+        name = f"CELL_{cell}_DATABASE_URL"
+        if url := os.environ.get(name):
+            try:
+                yield cell, urls.postgres(url)
+            except ValueError as error:
+                raise Refused(f"{name} is refused: {error}") from None
 
 
 def _required(name: str) -> str:

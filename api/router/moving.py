@@ -17,10 +17,22 @@ from psycopg import sql
 from api.booking import FENCE
 from api.router.slots import SLOTS
 from rocket_rides import database
+from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused
 from rocket_rides.locks import Lock, try_lock
 
 T = TypeVar("T")
+
+# Rides wait while we wait for a lock: briefly, and then they have their turn.
+LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
+SESSION = {
+    "lock_timeout": LOCK_TIMEOUT,
+    # A session whose program or host is gone ends soon, and with it the lock.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "client_connection_check_interval": "2s",
+}
 
 # As HAProxy computes it.
 SLOT = "left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2)"
@@ -30,8 +42,14 @@ MAY_MOVE = """
 """
 # Who copies keys is let through: the cell that they are for does not have their slots yet.
 COPIES = "rocket_rides.copies_keys"
-# Waits until nobody writes keys.
-LOCK = "LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE"
+# Autovacuum ends for whoever has waited for a second (deadlock_timeout). Then we wait until nobody
+# writes keys.
+LOCK = f"""
+    SET LOCAL lock_timeout = '1500ms';
+    LOCK TABLE idempotency_keys IN SHARE UPDATE EXCLUSIVE MODE;
+    SET LOCAL lock_timeout = '{LOCK_TIMEOUT}';
+    LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE
+"""  # noqa: S608
 # NOT VALID: the keys that it has stay, and are not read.
 PUT_FENCE = f"""
     ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE},
@@ -54,6 +72,12 @@ TAKE_IN = """
     INSERT INTO idempotency_keys (key, distance, ride_id, created_at)
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
+RIDES_OF = f"SELECT ride_id FROM idempotency_keys WHERE ride_id / {CELL_SIZE} = %s"  # noqa: S608
+LOST = """
+    SELECT id FROM unnest(%s::bigint[]) AS given (id)
+    WHERE NOT EXISTS (SELECT FROM rides WHERE rides.id = given.id)
+"""
+FORGET = "DELETE FROM idempotency_keys WHERE ride_id = ANY(%s)"
 DIFFERENT = f"""
     SELECT moving.ride_id, here.ride_id FROM moving JOIN idempotency_keys here USING (key)
     WHERE (moving.distance, moving.ride_id, moving.created_at)
@@ -61,8 +85,6 @@ DIFFERENT = f"""
       AND {SLOT.replace("key", "moving.key")} = ANY (%s)
     LIMIT 1
 """  # noqa: S608
-# Rides wait while we wait for a lock: briefly, and then they have their turn.
-LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
 
 
 class Keys:
@@ -74,7 +96,7 @@ class Keys:
 
     def __init__(self, cell: int, url: str) -> None:
         self.cell = cell
-        self._connection = database.connect(url, "router", lock_timeout=LOCK_TIMEOUT)
+        self._connection = database.connect(url, "router", **SESSION)
         try:
             database.require_current_schema(self._connection, cell)
             database.require_writable(self._connection)
@@ -101,7 +123,7 @@ class Keys:
         return self._patiently(lambda: self._take_only(slots, new))
 
     def _take_only(self, slots: Set[str], new: Set[str]) -> set[str]:
-        self._connection.execute(LOCK)
+        self._connection.execute(LOCK, prepare=False)
         fence = self._connection.execute(FENCED, [FENCE]).fetchone()
         before = {*fence[0].split(",")} if fence else {*SLOTS}
         takes = (before & slots) | new
@@ -130,9 +152,22 @@ class Keys:
         if different := self._connection.execute(DIFFERENT, [sorted(owned)]).fetchone():
             raise Refused(
                 f"a key has ride {different[0]} in cell {source.cell}, and ride {different[1]} in"
-                f" cell {self.cell}: delete one of the two from its cell's idempotency_keys"
+                f" cell {self.cell}: delete the latter from its idempotency_keys"
             )
         return copied
+
+    def forget_lost(self, home: "Keys") -> None:
+        """Delete the keys of rides that `home` has taken, and has lost in a restore.
+
+        Else they would be answered with these rides, or with others that get their ids.
+        """
+        ids = [id_ for [id_] in self._connection.execute(RIDES_OF, [home.cell])]
+        lost = [id_ for [id_] in home._connection.execute(LOST, [ids])]
+        self._connection.execute(FORGET, [lost])
+
+    def require_session(self) -> None:
+        """Raise psycopg.Error if the session was lost, and with it the lock."""
+        self._connection.execute("SELECT")
 
     def _patiently(self, once: Callable[[], T]) -> T:
         """Do it in a transaction; again, while somebody else holds a lock for long."""

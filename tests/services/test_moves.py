@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from api.booking import FENCE
+from api.router import slots
 from api.router.__main__ import Step, move, some_slots
 from api.router.moving import Keys
 from api.router.slots import SLOTS, read, write
@@ -105,6 +106,24 @@ def test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again(cells: Cells
     assert cells.post(key).json() == first
     late = cells.apis[1].post(**{"Idempotency-Key": key_of(range(128))})
     assert is_problem(late, 503, MAYBE_TAKEN)
+
+
+def test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost(cells: Cells) -> None:
+    """Not even with another one, which has got its id since."""
+    key = key_of(range(128, 256))
+    cells.move("80-ff", 1)
+    lost = cells.post(key).json()["ride"]["id"]
+    cells.move("80-ff", 0)
+    cells.move("80-ff", 1)
+    restored = cells.worlds[1].connection
+    for table in ("idempotency_keys", "staged_log_records", "rides"):
+        restored.execute(f"DELETE FROM {table}")
+    restored.execute("SELECT setval('log_position', %s, false)", [lost])
+    assert cells.move("80-ff", 1).stdout == "cell 1 has 128 slots; 0 keys copied\n"
+    assert cells.apis[1].post("7").json()["ride"]["id"] == lost
+    again = cells.post(key)
+    assert "Idempotent-Replayed" not in again.headers
+    assert again.json()["ride"]["id"] > lost
 
 
 def test_a_second_router_that_knows_of_no_move_takes_no_ride_until_it_is_restarted(
@@ -201,6 +220,20 @@ def test_of_two_moves_at_once_the_second_is_refused_on_whatever_host(
     assert cells.takers("k") == [0, 1]  # neither refuses anything
 
 
+def test_a_move_that_knows_no_cell_that_was_given_slots_meanwhile_is_refused(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its first look at the map and its locks, another one ended."""
+    before = read(cells.map)
+    cells.move(ALL, 1)
+    maps = iter([before])
+    monkeypatch.setattr(slots, "read", lambda path: next(maps, None) or read(path))
+    monkeypatch.setattr(cells.router, "cells", lambda: {0})
+    with pytest.raises(Refused, match="cell 1 was given slots meanwhile"):
+        move(some_slots(ALL), 0, cells.map, cells.router, {0: cells.databases[0]})
+    assert cells.takers("k") == [1]
+
+
 def test_a_key_with_another_ride_in_the_new_cell_switches_nothing(cells: Cells) -> None:
     first = cells.post("k").json()["ride"]["id"]
     cells.worlds[1].connection.execute(
@@ -209,9 +242,9 @@ def test_a_key_with_another_ride_in_the_new_cell_switches_nothing(cells: Cells) 
     refused = cells.move(ALL, 1)
     assert (refused.returncode, refused.stderr) == (
         1,
-        f"not moved yet: a key has ride {first} in cell 0, and ride 7 in cell 1: delete one of the"
-        " two from its cell's idempotency_keys; until it is run again, or run with cell 0 to give"
-        " the slots back, their keys get a 503\n",
+        f"not moved yet: a key has ride {first} in cell 0, and ride 7 in cell 1: delete the"
+        " latter from its idempotency_keys; until it is run again, or run with cell 0 to give the"
+        " slots back, their keys get a 503\n",
     )
     assert set(read(cells.map).values()) == {0}
     assert cells.post("k").status_code == 503

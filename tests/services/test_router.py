@@ -33,6 +33,15 @@ def test_a_ride_of_no_cell_is_not_found(cells: Cells, ride: int) -> None:
     assert "cell" in answer.json()["detail"]  # the router's own, not the API's
 
 
+@pytest.mark.parametrize("path", ["/rides", "//rides", "///rides", "/%2Frides", "/%72ides"])
+def test_a_ride_is_found_in_its_cell_however_the_api_lets_its_path_be_written(
+    cells: Cells, path: str
+) -> None:
+    ride = cells.apis[1].post().json()["ride"]["id"]
+    url = f"http://127.0.0.1:{cells.port}{path}/{ride}"
+    assert {httpx.get(url).status_code for _ in range(4)} == {200}
+
+
 def test_a_cell_that_is_down_takes_no_other_along(own_cells: Cells) -> None:
     cells = own_cells
     cells.move("80-ff", 1)

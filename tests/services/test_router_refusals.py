@@ -49,6 +49,7 @@ def test_a_map_that_is_none_moves_nothing(
             1,
             "python -m api.router: argument SLOTS: fg is no slot from 00 to ff, and",
         ),
+        ("00-", 1, "python -m api.router: argument SLOTS: 00- is no slot from 00 to ff, and"),
         ("80-7f", 1, "python -m api.router: argument SLOTS: 80-7f is no slot from 00 to ff, and"),
     ],
 )
@@ -60,6 +61,15 @@ def test_a_slot_or_a_cell_that_is_not_there_moves_nothing(
     assert len(refused.stderr.splitlines()) == 1
     assert set(read(cells.map).values()) == {0}
     assert cells.takers("k") == [0, 1]  # neither refuses anything
+
+
+def test_a_map_that_cannot_be_written_is_noticed_before_anything_is_done(cells: Cells) -> None:
+    (cells.map.parent / f"{cells.map.name}.new").mkdir()
+    refused = cells.move("00", 1)
+    (cells.map.parent / f"{cells.map.name}.new").rmdir()
+    assert refused.stderr.startswith("not moved: ")
+    assert "slots.map.new" in refused.stderr
+    assert cells.takers("k") == [0, 1]
 
 
 READER = "-c role=pg_read_all_data"
