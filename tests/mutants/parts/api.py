@@ -166,4 +166,38 @@ MUTANTS = [
         file="api/router/moving.py",
         tests="services/test_moves.py::test_no_cell_takes_keys_of_slots_for_which_no_move_was_run",
     ),
+    Mutant(
+        "two moves run at once",
+        "if not try_lock(self._connection, Lock.MOVE):",
+        "if False:",
+        file="api/router/moving.py",
+        tests="services/test_moves.py::test_of_two_moves_at_once_the_second_is_refused_on_whatever_host",
+    ),
+    Mutant(
+        "a move overlooks the cell that has got its slots meanwhile",
+        "if unknown := {*now.values()} - cells.keys():",
+        "if unknown := set[int]():",
+        file="api/router/__main__.py",
+        tests="services/test_moves.py::test_a_move_that_knows_no_cell_that_was_given_slots_meanwhile_is_refused",
+    ),
+    Mutant(
+        "a key is answered with a ride that a restore has lost",
+        "            cells[cell].forget_lost(cells[target])",
+        "            pass",
+        file="api/router/__main__.py",
+        tests="services/test_moves.py::test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost",
+    ),
+    booking(
+        "a ride that an earlier attempt may have taken is denied",
+        "raise  # for another lock: `write` knows whether an earlier attempt may have taken it",
+        'raise TryLater(refusal(refused), "ride", maybe_taken=False) from None',
+        tests="services/test_booking.py::test_a_retry_that_is_refused_does_not_deny_it_either",
+    ),
+    Mutant(
+        "a leader that hangs while it is sent rows leads for ever",
+        "wait_event = 'ClientWrite'",
+        "wait_event = 'ClientRead'",
+        file="rocket_rides/standby.py",
+        tests="services/test_leader.py::test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby",
+    ),
 ]

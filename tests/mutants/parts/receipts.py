@@ -95,6 +95,13 @@ MUTANTS = [
         "attempts = attempts + 1",
         tests=GIVING_UP,
     ),
+    # SAVE.
+    statements(
+        "whoever holds one row holds up all that are saved with it",
+        "FOR NO KEY UPDATE OF receipts SKIP LOCKED",
+        "FOR NO KEY UPDATE OF receipts",
+        tests="services/queue/test_saving.py",
+    ),
     # SWEEP and COMPLETE.
     sweeping(
         "what the streamer has just sent is taken for lost",
