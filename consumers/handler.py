@@ -29,11 +29,12 @@ FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 
 
 class Handler(ABC):
-    """What the consumer `name` makes of its records. A `Reader` hands it each one once, in order.
+    """What the consumer `name` makes of its records. A `Reader` hands it each one once.
 
     One batch calls `prepare`, then, in one transaction on `connection`, `fence`, `heal` for each
-    gap, and `take`. What these write commits together with the checkpoint, or not at all. Any error
-    ends the reader and its handler; the next ones begin where the last commit left the checkpoint.
+    gap, and `take`: so they come in order, but for those of gaps, which come before their batch.
+    What these write commits together with the checkpoint, or not at all. Any error ends the reader
+    and its handler; the next ones begin where the last commit left the checkpoint.
     """
 
     # What sort of consumer this is: a name is unique among those of its kind.

@@ -58,7 +58,7 @@ class Reader(Generic[H]):
         """Take one batch from the log, or check an idle one, and return what was done.
 
         Waits up to `wait` seconds for an entry, outside any transaction. Raises psycopg.Error,
-        redis.RedisError, Unavailable or Overtaken: then nothing was committed.
+        redis.RedisError, Unavailable or Overtaken: then nothing was committed, as far as is known.
         """
         done = self._look(wait)
         began = self._read_at
@@ -151,7 +151,7 @@ class Reader(Generic[H]):
         ):
             self.handler.fence()
             reached(Step.BEFORE_STATE)
-            if batch.gaps:  # as in a repair, before any row of the handler's: else they deadlock
+            if batch.gaps or batch.set_aside:  # before other rows, as in a repair: else a deadlock
                 self.checkpoint.lock()
             healed = [done for gap in batch.gaps if (done := self.handler.heal(gap))]
             to = self.checkpoint.move(self.at, batch, healed)

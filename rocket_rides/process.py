@@ -6,7 +6,8 @@ import logging
 import os
 import select
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import NoReturn
 
@@ -94,6 +95,14 @@ def keep_running(
 def terminate() -> None:
     """Send this process a SIGTERM."""
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines for a person, who may have seen enough before the last, as in `| head`."""
+    try:
+        print("\n".join(lines), flush=True)  # noqa: T201
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):

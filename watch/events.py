@@ -147,7 +147,8 @@ def _rollup(before: Database, now: Database) -> Iterator[Told]:
 
 def _receipts(before: Database, now: Database) -> Iterator[Told]:
     if dead := rise(before.receipts.given_up, now.receipts.given_up):
-        newest = max(now.receipts.newest_dead, key=lambda letter: letter.since, default=None)
+        new = [each for each in now.receipts.newest_dead if each not in before.receipts.newest_dead]
+        newest = max(new, key=lambda letter: letter.since, default=None)
         if newest and dead == 1:
             what = f"the receipt of ride {number(newest.ride)} is dead"
         else:

@@ -33,7 +33,7 @@ from typing import Any
 import msgspec
 
 from rocket_rides import fleet, settings, urls
-from rocket_rides.process import Parser
+from rocket_rides.process import Parser, show
 from rocket_rides.settings import Settings
 from rocket_rides.words import plain
 from watch.facts import Facts, Server
@@ -140,10 +140,7 @@ def main() -> int:
     lines, found = (
         of_all_cells(options.cells) if options.cells else of_this_fleet(as_json=options.json)
     )
-    try:
-        print("\n".join(lines), flush=True)  # noqa: T201
-    except BrokenPipeError:  # whoever read this has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    show(lines)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, LiteralString
 
 import msgspec
 
@@ -81,13 +81,16 @@ class Stars(Handler):
         self._add(len(records), sum(record.stars for record in records))
 
     def recount(self, upto: int) -> None:
-        """Count all ratings up to the checkpoint anew."""
+        """Count all ratings up to the checkpoint anew. Raises Overtaken when the sum is gone."""
         was = str(self)
-        [(self.ratings, self.stars)] = self.connection.execute(RECOUNT, [upto, self.name])
+        self._write(RECOUNT, upto)
         logger.warning("%s counted all ratings anew: %s, was %s", self.name, self, was)
 
     def _add(self, ratings: int, stars: int) -> None:
-        row = self.connection.execute(ADD, [ratings, stars, self.name]).fetchone()
+        self._write(ADD, ratings, stars)
+
+    def _write(self, statement: LiteralString, *values: int) -> None:
+        row = self.connection.execute(statement, [*values, self.name]).fetchone()
         if row is None:
             raise Overtaken(f"the sum of {self.name} is gone")
         self.ratings, self.stars = row

@@ -1,10 +1,11 @@
 """A circuit breaker: while the receiver fails for everyone, it is asked rarely and about one ride.
 
 After TRIP failures without a success between them, the worker sends nothing for a while. It reads
-on. Then it makes one attempt, with the receipt that has been due the longest, and by that goes on
-or pauses again, for longer. So however long the receiver is away and however much waits for it, it
-is asked a few times a minute; and as each time it is another receipt's turn, a receipt comes to the
-end of its attempts only where few wait, and where the receiver took each and failed.
+on. Then it makes one attempt, with the receipt that has been due the longest, or a quarantined one,
+and by that goes on or pauses again, for longer. So however long the receiver is away and however
+much waits for it, it is asked a few times a minute; and as each time it is another receipt's turn,
+a receipt comes to the end of its attempts only where few wait, and where the receiver took each and
+failed.
 """
 
 import logging

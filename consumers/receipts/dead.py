@@ -13,7 +13,7 @@ import psycopg
 
 from rocket_rides import database, fleet, settings
 from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Parser
+from rocket_rides.process import Parser, show
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
 from rocket_rides.words import count
 
@@ -84,8 +84,7 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
         for ride_id in refused:
             [why] = connection.execute(WHY_NOT, [ride_id]).fetchone() or [NO_ROW]
             lines.append(f"ride {ride_id}: not done: {why}")
-    for line in lines or ["no dead letters"]:
-        print(line)  # noqa: T201
+    show(lines or ["no dead letters"])
     return 1 if refused else 0
 
 

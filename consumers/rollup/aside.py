@@ -10,7 +10,7 @@ from consumers.rollup import set_aside
 from consumers.rollup.minutes import SESSION
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
-from rocket_rides.process import Parser
+from rocket_rides.process import Parser, show
 
 
 def main() -> None:
@@ -29,20 +29,17 @@ def main() -> None:
                 minutes = set_aside.listed(connection)
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(errors.in_one_line(reason)) from None
-    show(minutes)
+    show(map(line, minutes) if minutes else ["no minute is set aside"])
 
 
-def show(minutes: list[set_aside.SetAside]) -> None:
-    """One line for each, with the minute as `GET /hours` shows it."""
-    for minute in minutes:
-        shown = minute.minute.replace(" ", "T").replace("+00", "Z")
-        again = ", to be tried again" if minute.retry else ""
-        print(  # noqa: T201
-            f"{shown}  from ride {minute.lowest_ride_id} on,"
-            f" {minute.attempts} attempts{again}: {minute.reason}"
-        )
-    if not minutes:
-        print("no minute is set aside")  # noqa: T201
+def line(minute: set_aside.SetAside) -> str:
+    """What is known of one, with the minute as `GET /hours` shows it."""
+    shown = minute.minute.replace(" ", "T").replace("+00", "Z")
+    again = ", to be tried again" if minute.retry else ""
+    return (
+        f"{shown}  from ride {minute.lowest_ride_id} on,"
+        f" {minute.attempts} attempts{again}: {minute.reason}"
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
-from typing import ClassVar
+from typing import ClassVar, LiteralString
 
 import psycopg
 
@@ -85,13 +85,16 @@ class Total(Handler):
         return reset
 
     def recount(self, upto: int) -> None:
-        """Add up all rides up to the checkpoint anew."""
+        """Add up all rides up to the checkpoint anew. Raises Overtaken when the total is gone."""
         was = str(self)
-        [(self.distance,)] = self.connection.execute(RECOUNT, [upto, self.name])
+        self._write(RECOUNT, upto)
         logger.warning("%s added up all rides anew: %s, was %s", self.name, self, was)
 
     def _add(self, distance: Decimal) -> None:
-        row = self.connection.execute(ADD, [distance, self.name]).fetchone()
+        self._write(ADD, distance)
+
+    def _write(self, statement: LiteralString, value: object) -> None:
+        row = self.connection.execute(statement, [value, self.name]).fetchone()
         if row is None:
             raise Overtaken(f"the total of {self.name} is gone")
         [self.distance] = row

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from consumers import rides
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Overtaken, Unavailable
 from streamer import checks
 from streamer.repair import repair
 from tests.support.disasters import stranded
@@ -183,3 +183,13 @@ def test_a_record_staged_again_by_hand_changes_no_total(world: World, ride: int)
     world.connection.execute(staged, [again])
     assert repair(world.connect())[0] == [again]
     assert exact(world, consumer)
+
+
+def test_a_recount_of_a_total_that_is_gone_is_no_bug(world: World) -> None:
+    consumer = world.consumer()
+    world.send(1)
+    catch_up(consumer)
+    world.connection.execute("DELETE FROM consumer_states")
+    world.connection.execute("UPDATE checkpoints SET recount = true")
+    with pytest.raises(Overtaken, match="the total of consumer0 is gone"):
+        consumer.run_once()
