@@ -76,7 +76,10 @@ def opened(warehouse: str) -> OpenTable:
         raise Unavailable(f"{warehouse} can't be read: {printable(in_one_line(error))}") from None
     if newest is None:
         raise Unavailable(f"{warehouse} has a table that no reconciliation has written")
-    ledger = msgspec.convert(newest["reconciliation"], Night).ledger
+    try:
+        ledger = msgspec.convert(newest["reconciliation"], Night).ledger
+    except msgspec.ValidationError as error:
+        raise Unavailable(f"{warehouse} has a ledger that is none: {error}") from None
     at = datetime.fromtimestamp(newest["timestamp"] / 1000, UTC)
     root = f"file://{place}" if is_folder else place
     files = [literal(f"{root}/{path}") for path in paths]

@@ -119,7 +119,7 @@ class Table:
     def nights(self) -> Iterator[Night]:
         """What the runs wrote, the newest first, as far back as the log goes.
 
-        `DeltaTable.history` finds nothing in a folder whose name has a blank; this does.
+        `DeltaTable.history` finds nothing in a folder whose name has a # or a ?; this does.
         """
         for version in sorted(self._log.glob("*.json"), reverse=True):
             with suppress(OSError, ValueError, ArithmeticError):

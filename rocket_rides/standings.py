@@ -40,7 +40,9 @@ OPEN_RECEIPTS = f"""
 # those that have yet to come into the inbox, of which there are none up to `inbox_to`. EXCEPT reads
 # each table once, where a join might look up one receipt after the other.
 #
-# If more are open than one look counts, the oldest is taken to be the first after `complete_to`.
+# If more are open than one look counts, the oldest is taken to be the first after `complete_to`. Of
+# more rides above `inbox_to` than that, the newest are looked at: until the sweep has found them,
+# older ones that a loss of the log kept from the inbox are not told.
 RECEIPTS_LAG = f"""
     WITH newest AS MATERIALIZED (
         SELECT id FROM rides WHERE id > (SELECT inbox_to FROM receipts_state)
