@@ -19,7 +19,7 @@ END_HUNG = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity JOIN pg_locks USING (pid)
     WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, %s, 1) AND granted
       AND datname = current_database() AND state = 'active' AND wait_event = 'ClientWrite'
-      AND query_start < now() - make_interval(secs => 2 * %s)
+      AND pg_has_role(usesysid, 'MEMBER') AND query_start < now() - make_interval(secs => 2 * %s)
 """
 
 

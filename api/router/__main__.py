@@ -12,8 +12,8 @@ again goes on, and running it with the old cell gives the slots back:
 5. before HAProxy knows it: the same, until it is restarted.
 
 A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
-has already, this puts the fence up, has the other cells forget the keys of rides that are lost, and
-copies what they still have of the others.
+has already, or for any if it has none, this puts the fence up, has the other cells forget the keys
+of rides that are lost, and copies what they still have of the others.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -80,7 +80,8 @@ def move(
             return _move(chosen, cells, target, path, router, now)
         except (Refused, psycopg.Error, OSError, KeyboardInterrupt) as reason:
             back = " or ".join(map(str, sorted(owners)))
-            why = in_one_line(reason) or "interrupted"
+            by_hand = isinstance(reason, KeyboardInterrupt)
+            why = "interrupted" if by_hand else in_one_line(reason)
             raise Unfinished(
                 f"{why}; until it is run again, or run with cell {back} to give the slots back,"
                 " their keys get a 503"
@@ -103,9 +104,8 @@ def _move(
     reached(Step.REFUSED)
     # Those that do not have the slots now may know keys that who has them lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
-    if chosen <= _slots_of(target, now):  # it was restored
-        for cell in others:
-            cells[cell].forget_lost(cells[target])
+    for cell in others:
+        cells[cell].forget_lost(cells[target])
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     for keys in cells.values():

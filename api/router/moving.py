@@ -38,6 +38,7 @@ SESSION = {
 SLOT = "left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2)"
 MAY_MOVE = """
     SELECT pg_has_role(relowner, 'USAGE') AND has_database_privilege(current_database(), 'TEMP')
+        AND has_table_privilege('rides', 'SELECT')
     FROM pg_class WHERE oid = 'idempotency_keys'::regclass
 """
 # Who copies keys is let through: the cell that they are for does not have their slots yet.
@@ -103,7 +104,7 @@ class Keys:
             if not self._value(MAY_MOVE):
                 raise Refused(
                     f"CELL_{cell}_DATABASE_URL's role does not own idempotency_keys, or"
-                    " may not create temporary tables"
+                    " may not read rides or create temporary tables"
                 )
             if not try_lock(self._connection, Lock.MOVE):
                 raise Refused("another move is under way")
@@ -163,7 +164,7 @@ class Keys:
         """
         ids = [id_ for [id_] in self._connection.execute(RIDES_OF, [home.cell])]
         lost = [id_ for [id_] in home._connection.execute(LOST, [ids])]
-        self._connection.execute(FORGET, [lost])
+        self._patiently(lambda: self._connection.execute(FORGET, [lost]))
 
     def require_session(self) -> None:
         """Raise psycopg.Error if the session was lost, and with it the lock."""

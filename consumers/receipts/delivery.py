@@ -22,6 +22,7 @@ from rocket_rides.words import count
 
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0  # see TAKE
+HELD_PAUSE = 0.05  # of a worker that ends, until it tries again to save what is held
 RARELY = 20  # times as long as a look at all took, others do without
 SOON = 0.002  # until the first look for what the streamer has sent and is about to commit
 
@@ -83,9 +84,11 @@ class Delivery:
         ended them. Raises psycopg.Error.
         """
         deadline = time.monotonic() + seconds
-        while self.in_flight and (left := deadline - time.monotonic()) > 0:
-            tasks = self.in_flight.values()
-            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        while not self.is_done and (left := deadline - time.monotonic()) > 0:
+            if tasks := self.in_flight.values():
+                await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            elif self._held:
+                await asyncio.sleep(HELD_PAUSE)
             await self._save(queue)
         for attempt, task in self.in_flight.items():
             task.cancel()
@@ -94,13 +97,13 @@ class Delivery:
         await self._save(queue)
 
     async def _save(self, queue: Queue) -> None:
-        if not (ended := self._ended + self._held):
+        if not (ended := self._held + self._ended):  # of two of one ride, the later one counts
             return
         self._ended, self._held = [], []
         try:
             again, self._held = await queue.save(ended, self.outcomes)
         except (psycopg.Error, asyncio.CancelledError):
-            self._ended += ended  # the next session writes it down
+            self._ended = ended + self._ended  # the next session writes it down
             raise
         if any(attempt.is_quarantined for attempt, _ in ended):
             again = 0  # another one may be taken now

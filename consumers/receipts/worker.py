@@ -33,7 +33,7 @@ IDLE_ROUND = 1.0  # seconds, after which a loop sees that it is to stop
 # loop that reads, which has ended by then unless Redis hangs: to be killed does no harm to it.
 GRACE, LONGEST_SAVE, LONGEST_END = 2.5, 1.0, 1.5
 SESSION = {
-    "lock_timeout": "2s",  # for a row that somebody holds: the others are written without it
+    "lock_timeout": "2s",  # for a table, or the worker's own row of counts, that somebody holds
     "statement_timeout": "10s",
     # A plan from when the tables were empty must not read all of one later.
     **session_settings.NESTED_LOOPS,

@@ -108,13 +108,17 @@ def test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again(cells: Cells
     assert is_problem(late, 503, MAYBE_TAKEN)
 
 
-def test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost(cells: Cells) -> None:
-    """Not even with another one, which has got its id since."""
+@pytest.mark.parametrize("slots", ["80-ff", "7f-ff", ""])
+def test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost(
+    cells: Cells, slots: str
+) -> None:
+    """Not even with another one, which has got its id since. Whatever `slots` the cell has."""
     key = key_of(range(128, 256))
     cells.move("80-ff", 1)
     lost = cells.post(key).json()["ride"]["id"]
     cells.move("80-ff", 0)
-    cells.move("80-ff", 1)
+    if slots:
+        cells.move(slots, 1)
     restored = cells.worlds[1].connection
     for table in ("idempotency_keys", "staged_log_records", "rides"):
         restored.execute(f"DELETE FROM {table}")

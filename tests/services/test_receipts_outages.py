@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from consumers.receipts import delivery
 from consumers.receipts.queue import Attempt, Queue
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import ACCEPT, Answer, refuse
-from tests.support.world import eventually, transaction
+from tests.support.world import PATIENCE, eventually, transaction
 
 
 def test_without_redis_deliveries_go_on(staff: Staff) -> None:
@@ -64,6 +65,21 @@ def test_who_is_to_end_between_two_sessions_writes_down_what_has_ended(staff: St
     assert process.stop() == 0
     assert staff.outcomes() == 5
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+def test_a_row_that_is_held_at_the_end_is_waited_for(staff: Staff) -> None:
+    staff.receiver.behaviour = Answer(delay=0.3)
+    worker = staff.worker()
+    worker.queue_up(1)
+    worker.until(lambda: staff.receiver.requests)
+    with transaction(staff.world) as person, ThreadPoolExecutor(1) as beside:
+        person.execute("SELECT FROM receipts FOR UPDATE")
+        ending = beside.submit(worker.run, worker.delivery.finish(worker.queue, PATIENCE))
+        eventually(lambda: worker.delivery._held, "an end that can't be written")
+        person.commit()
+        ending.result()
+    assert worker.delivery.is_done
+    assert staff.outcomes() == 1
 
 
 def test_a_loop_that_reads_says_why_it_cannot(staff: Staff) -> None:

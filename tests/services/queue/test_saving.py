@@ -123,6 +123,13 @@ def test_those_whose_rows_somebody_holds_hold_up_no_other_and_are_saved_later(
     assert (saved.delivered, saved.dead) == ([1], {})
 
 
+def test_of_two_ends_of_one_ride_the_later_one_counts(desk: Desk, world: World) -> None:
+    late = desk.first()
+    current = desk.again()
+    assert desk.save((late, FAILED), (current, REFUSED)).dead == {1: "410"}
+    assert row(world, "outcome", "unfinished") == ("dead", 0)
+
+
 def test_a_reason_that_the_database_has_no_letters_for_is_told_in_ascii(
     desk: Desk, world: World
 ) -> None:
