@@ -2,8 +2,10 @@
 
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +40,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def listens(path: Path) -> bool:
+    """Whether somebody takes connections there; a socket exists before anybody does."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def pgbouncer(world: World, mode: str) -> Iterator[None]:
     """The world's sessions lead through a PgBouncer, which listens on a Unix socket alone."""
@@ -51,7 +59,7 @@ def pgbouncer(world: World, mode: str) -> Iterator[None]:
         configuration.chmod(0o644)
         command = [str(PROGRAM), str(configuration)]
         process = spawn(command, account, folder / "log", signal.SIGKILL, session=True)
-        eventually((folder / ".s.PGSQL.6432").exists, "PgBouncer's socket")
+        eventually(lambda: listens(folder / ".s.PGSQL.6432"), "PgBouncer's socket")
         world.postgres_url = f"postgresql://postgres@/{world.stream}?host={folder}&port=6432"
         try:
             yield
