@@ -46,7 +46,7 @@ AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
 FEW = 1_000_000  # rides; an ordinary night brings fewer
 DESCRIPTION = """Check totals, minutes, receipts, the sums of ratings and the outbox against the
-rides and ratings, and have repaired what is wrong. The exit status is 0 when everything agrees, 1
+rides and ratings, and have what is wrong repaired. The exit status is 0 when everything agrees, 1
 when it does not, 2 when the job could not run, 70 for a bug."""
 
 

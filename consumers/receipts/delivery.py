@@ -23,8 +23,9 @@ from rocket_rides.words import count
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0  # see TAKE
 HELD_PAUSE = 0.05  # of a worker that ends, until it tries again to save what is held
-RARELY = 20  # times as long as a look at all took, others do without
 SOON = 0.002  # until the first look for what the streamer has sent and is about to commit
+
+RARELY = 20  # how many times as long as the last look at all took, before the next one
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
 TOO_LATE = Verdict(Kind.STOPPED, "the lease ran out before anything was sent")

@@ -65,7 +65,7 @@ def summary(page: str) -> str:
     met = sum(row.goal.endswith(f": {MET}") for row in judged)
     named = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]
     goals = Counter(named)  # a figure may have two limits
-    missed = [f"{name} ({most} goals)" if most > 1 else name for name, most in goals.items()]
+    missed = [f"{name} ({many} goals)" if many > 1 else name for name, many in goals.items()]
     told = f"Of {len(judged)} goals, {met} are met."
     return "\n".join([told, *(["", "Missed:", "", *missed] if missed else [])])
 

@@ -99,13 +99,13 @@ def decode(fields: list[bytes]) -> Record:
     return Record(position, type_, data, prev, term, trace)
 
 
-def parse_data(record: Record, decode: Callable[[str], SomeData], what: str) -> SomeData:
-    """The data of a record of one `what`, by msgspec's `decode`. Raises Invalid where it is none's.
+def parse_data(record: Record, decoder: Callable[[str], SomeData], what: str) -> SomeData:
+    """Parse a record's data with msgspec's decoder of it; `what` names it in messages.
 
-    That may raise ArithmeticError, too, from a float_hook.
+    Raises Invalid. An ArithmeticError of the decoder's, from a float_hook, passes through.
     """
     try:
-        data = decode(record.data.decode())
+        data = decoder(record.data.decode())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"data is not a {what}: {error}") from None
     if data.id != record.id:

@@ -66,13 +66,15 @@ def test_a_leader_whose_statement_hangs_is_stopped_by_the_server(world: World) -
     assert catch_up(world.consumer())[1] == 3
 
 
-@pytest.mark.parametrize(("module", "lock"), [("streamer", 1), ("consumers.rollup", 5)])
+@pytest.mark.parametrize(
+    ("module", "lock"), [("streamer", Lock.LEADER), ("consumers.rollup", Lock.ROLLUP)]
+)
 def test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby(
-    world: World, module: str, lock: int
+    world: World, module: str, lock: Lock
 ) -> None:
     """No time-out of Postgres' ends that: it waits for its client to take them."""
     hung = world.connect()
-    assert try_lock(hung, Lock(7_268_000 + lock))
+    assert try_lock(hung, lock)
     hung.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 100)")
     world.service(module, LEADER_TIMEOUT="1").says("leading")
 
