@@ -9,6 +9,7 @@ answers 503 with Retry-After. Nothing depends on how long anybody waits, or on w
 import sys
 import time
 from collections.abc import Callable, Set
+from contextlib import suppress
 from typing import TypeVar
 
 import psycopg
@@ -113,6 +114,9 @@ class Keys:
             raise
 
     def close(self) -> None:
+        # The lock first: the server may take a while to notice that a session is closed.
+        with suppress(psycopg.Error):
+            self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._connection.close()
 
     def take_only(self, slots: Set[str], *, new: Set[str] = frozenset()) -> set[str]:

@@ -91,6 +91,14 @@ class Cells:
             check=False,
         )
 
+    @contextmanager
+    def api_away(self, cell: int) -> Iterator[None]:
+        """While the block lasts, the router finds the API of this cell not ready."""
+        self.router.ask(f"disable server cell_{cell}/api")
+        yield
+        self.router.ask(f"enable server cell_{cell}/api")
+        eventually(self._is_up, "a router with two cells")
+
     def takers(self, key: str) -> list[int]:
         """The cells whose API takes a ride under the key, whoever brings it there."""
         answers = [api.post(**{"Idempotency-Key": key}) for api in self.apis]
