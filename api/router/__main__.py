@@ -12,8 +12,8 @@ again goes on, and running it with the old cell gives the slots back:
 5. before HAProxy knows it: the same, until it is restarted.
 
 A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
-has already, or for `none`, this puts the fence up, has the other cells forget the keys of rides
-that are lost, and copies what they still have of the others.
+has already, or for `none`, this puts the fence up, has all cells forget the keys of rides that are
+lost, and copies the other keys that they still have.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -104,10 +104,11 @@ def _move(
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
-    # Those that do not have the slots now may know keys that who has them lost in a restore.
+    # Who has the slots comes first: the others may know keys that it lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
+    cells[target].forget_lost([cells[cell] for cell in others])
     for cell in others:
-        cells[cell].forget_lost(cells[target])
+        cells[cell].forget_lost([cells[target]])
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     for keys in cells.values():

@@ -80,7 +80,7 @@ class Cells:
         headers = {"Idempotency-Key": key} if key else {}
         return self.client.post("/rides", data={"distance": distance}, headers=headers)
 
-    def move(self, slots: str, cell: int) -> subprocess.CompletedProcess[str]:
+    def move(self, slots: str, cell: object) -> subprocess.CompletedProcess[str]:
         """`python -m api.router`, as it is run."""
         return subprocess.run(
             [sys.executable, "-m", "api.router", slots, str(cell)],
