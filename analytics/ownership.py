@@ -90,7 +90,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
 
 
 def has_all(newest: Owner, ours: History) -> bool:
-    """Whether this database has just the rides that were read from `newest`, up to there."""
+    """Whether this database still has exactly the rides that were read from `newest`."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return here and newest.upto <= ours.end_of(newest.term)
 
