@@ -36,7 +36,7 @@ class History(NamedTuple):
     start: int = 0  # the position before the first of this database's cell
 
     def owner(self, upto: int) -> Owner:
-        """This database, as the one that a run has read rides from, up to the ride `upto`."""
+        """This database, as the one that a run has read rides from, up to the position `upto`."""
         return Owner(upto, self.database_id, self.newest)
 
     def end_of(self, name: str) -> int:
