@@ -48,7 +48,7 @@ def test_a_ride_is_rated_once_and_the_same_again_changes_nothing(
     assert [answer.json() for answer in answers] == [{"rating": {"ride_id": ride, "stars": 4}}] * 2
     other = api.client.post(f"/rides/{ride}/rating", data={"stars": "5"})
     assert is_problem(other, 409)
-    assert other.json()["detail"] == f"ride {ride} was already rated with 4 stars"
+    assert other.json()["detail"] == f"ride {ride} was already rated: 4 of 5 stars"
     assert world.connection.execute(SUMS).fetchone() == (1, 4)
     assert world.staged() == 2
 
