@@ -42,7 +42,7 @@ def is_ours(record: Record, bounds: Bounds) -> bool:
 
 
 class KnownTerms:
-    """The bounds, as one reader of a connection knows them: it asks for new terms alone."""
+    """The bounds, as one reader knows them: it fetches the terms only when there is a new one."""
 
     def __init__(self) -> None:
         self._terms = Terms()
