@@ -5,8 +5,8 @@ staged record and its idempotency key are one transaction: a crash at any moment
 or none. A client that gets no answer, or a 503 that says that the ride may have been taken, can
 retry if it sent an Idempotency-Key: it then gets the first answer.
 
-The server's event loop holds idle connections, and those whose request head is slow, only briefly.
-A request takes a thread once its head has arrived; there are as many threads as connections, so no
+Idle connections, and those whose request head is slow, take no thread, and are soon closed. A
+request takes a thread once its head has arrived; there are as many threads as connections, so no
 request waits for another's client. For slow bodies see `api.slow_clients`.
 """
 
@@ -42,7 +42,7 @@ def refuse_a_taken_port(host: str, port: int) -> None:
 
 
 def refuse_the_wrong_database(url: str, cell: int | None) -> None:
-    """End with one line if its URL leads to a pooler in transaction mode, or to another cell."""
+    """End with one line if the URL leads to a pooler in transaction mode, or to another cell."""
     with suppress(Unavailable, psycopg.Error):  # it may come up later
         try:
             with database.connect(url, "api (starting)") as connection:

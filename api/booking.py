@@ -65,8 +65,8 @@ class KeyReused(Exception):
 def take(pool: Pool, distance: Decimal, key: str | None, trace: Trace | None = None) -> Ride:
     """Take a ride of `distance` metres, or find the one that `key` has already taken.
 
-    Its record carries the `trace`. A connection that is lost without a key is not retried: the ride
-    could be taken twice. Raises KeyReused or TryLater.
+    Its record carries the `trace`. Without a key, nothing is retried after a lost connection: the
+    ride could be taken twice. Raises KeyReused or TryLater.
     """
     once = partial(_take_once, distance=distance, key=key, trace=trace)
     return writing.write(pool, once, "ride", is_repeatable=key is not None)
@@ -86,7 +86,8 @@ def _take_once(
     except psycopg.errors.CheckViolation as refused:
         if refused.diag.constraint_name != FENCE:
             raise
-        raise TryLater("this key moves to another cell", "ride", maybe_taken=True) from None
+        moved = "this key was moved to another cell, or is being moved"
+        raise TryLater(moved, "ride", maybe_taken=True) from None
     except psycopg.errors.LockNotAvailable as refused:
         if KEYS not in (refused.diag.context or ""):
             raise  # for another lock: `write` knows whether an earlier attempt may have taken it

@@ -13,7 +13,7 @@ from rocket_rides.waiting import STARTING_UP, Complaint
 logger = logging.getLogger("api")
 
 PROBE = "routes.readyz"
-PAUSE = 1.0  # seconds, at least, between two warnings about a route that keeps failing and working
+PAUSE = 1.0  # seconds, at least, between two warnings about a route that fails and works by turns
 
 
 class Outages:
@@ -30,7 +30,7 @@ class Outages:
         if status == 503:
             if request.endpoint != PROBE:  # whose purpose is to say when it isn't ready
                 self._complain(_route(), response.get_json()["detail"])
-        elif self._said and status < 300:  # other refusals never reach the database
+        elif self._said and status < 300:  # a refusal may not have reached the database
             self._end(_route())
         return response
 

@@ -87,8 +87,9 @@ def _whole_body(environ: WSGIEnvironment, charset: str) -> bytes:
     """The complete body. Half of "distance=539.837" is a distance too.
 
     When a client breaks off, granian passes on an empty body. The Content-Length tells that from a
-    client that sent nothing; and from half a body, should a server ever pass that on. A chunked
-    body has no length, and the server does not say whether it was complete, so it is refused.
+    client that sent nothing. It would also give away half a body, should a server ever pass one on.
+    A chunked body has no length, and the server does not say whether it was complete, so it is
+    refused.
     """
     if "HTTP_TRANSFER_ENCODING" in environ:
         raise LengthRequired("send the body with its Content-Length")

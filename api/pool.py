@@ -16,8 +16,8 @@ from rocket_rides.settings import Settings
 
 Pool = ConnectionPool[psycopg.Connection]
 
-# Seconds. At worst a request waits this long for a connection and then twice for a lock: less than
-# two in all.
+# Seconds. At worst a request waits this long for a connection, and then for a lock in each of two
+# statements (lock_timeout): less than two seconds in all.
 PATIENCE = 0.9
 UNREACHABLE = "the database can't be reached"
 # Nothing that hangs can hold up the log: statements and open transactions are cut short.

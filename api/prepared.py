@@ -15,7 +15,8 @@ from rocket_rides import telemetry
 
 Row = list[bytes]
 
-# Says that someone cancelled the wait for a synchronous standby. The commit is on this server only.
+# The server's function that gives notice when the wait for a synchronous standby was cancelled:
+# then the commit may be on this server only.
 NOT_REPLICATED = "SyncRepWaitForLSN"
 _not_replicated: WeakSet[psycopg.Connection] = WeakSet()
 
@@ -62,7 +63,7 @@ class Prepared:
         if connection not in self._prepared_on:
             _checked(libpq.prepare(self._name, self._statement))
             self._prepared_on.add(connection)
-        # Its type leaves out that a value may be null.
+        # The type hint of exec_prepared leaves out that a value may be null.
         texts = [None if value is None else value.encode() for value in values]
         result = _checked(libpq.exec_prepared(self._name, texts))  # type: ignore[arg-type]
         if connection in _not_replicated:

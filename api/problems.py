@@ -85,6 +85,6 @@ def _try_later(reason: TryLater) -> Response:
 
 
 def _unavailable(error: psycopg.Error) -> Response:
-    """For routes that only read. POST /rides also says whether the ride was taken (`booking`)."""
+    """For routes that only read. Those that write also say whether they wrote (`api.writing`)."""
     reason = f"the database is not available: {refusal(error)}"
     return problem(503, UNREACHABLE if isinstance(error, PoolTimeout) else reason)

@@ -7,10 +7,10 @@ it was last done: a day on which no API ran is made up for at the next start.
 
 The table is walked in ranges of blocks, each visited once, in its own transaction, followed by a
 pause: no index on the time is needed, no snapshot is held for long, and a request with a key that
-is just being deleted waits for milliseconds. After that the key is a new one, so its ride is taken
-again, as the setting says. A key that has not expired is never touched, nor is one that is being
-written: neither matches. The isolation level is READ COMMITTED, so that it can't make a booking,
-which is SERIALIZABLE, fail.
+is just being deleted waits for milliseconds. Then the key counts as new, and the request takes
+another ride, since IDEMPOTENCY_DAYS are over. A key that has not expired is never touched, nor is
+one that is being written: neither matches. The isolation level is READ COMMITTED, so that it can't
+make a booking, which is SERIALIZABLE, fail.
 
 A crash, at whatever step, only leaves fewer keys to prune the next time.
 """
@@ -47,7 +47,7 @@ CUTOFF_AND_BLOCKS = """
 # The condition on ctid, a row's place in the table, makes it read these blocks only.
 PRUNE_BLOCKS = """
     DELETE FROM idempotency_keys
-    WHERE ctid >= %(first)s::tid AND ctid < %(behind)s::tid AND created_at < %(cutoff)s
+    WHERE ctid >= %(first)s::tid AND ctid < %(end)s::tid AND created_at < %(cutoff)s
 """
 
 
@@ -61,8 +61,8 @@ def prune(connection: psycopg.Connection, days: int, stop: Stop) -> int:
     for first in range(0, blocks, BLOCKS_AT_A_TIME):
         if stop:
             break
-        behind = first + BLOCKS_AT_A_TIME
-        values = {"first": f"({first},0)", "behind": f"({behind},0)", "cutoff": cutoff}
+        end = first + BLOCKS_AT_A_TIME
+        values = {"first": f"({first},0)", "end": f"({end},0)", "cutoff": cutoff}
         deleted += connection.execute(PRUNE_BLOCKS, values).rowcount
         stop.wait(PAUSE)
     return deleted

@@ -61,6 +61,6 @@ def _rate_once(
         raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
     for [found] in writing.find(FIND_RATING, connection, str(ride_id), "rating"):
         if int(found) != stars:
-            raise Conflict(f"ride {ride_id} was already rated with {found.decode()} stars")
+            raise Conflict(f"ride {ride_id} was already rated: {found.decode()} of 5 stars")
         return False
     return None  # somebody has deleted it meanwhile

@@ -52,7 +52,7 @@ class SlowClients:
         """The body: `length` bytes, or what arrived. Raises RequestTimeout if it was cut."""
         started = time.monotonic()
         body: bytes = environ["wsgi.input"].read(length)
-        # We don't know which connection was cut; but if it wasn't this one, its client has left.
+        # We don't know which connection was cut. If it was another one, this one's client has left.
         if self._last_cut > started and len(body) < length:
             raise RequestTimeout("the body did not arrive in time")
         return body

@@ -1,6 +1,6 @@
 """The span of each request, where telemetry is exported. A record is staged as its child.
 
-Those who only ask whether the API is well, every few seconds, get none.
+Probes, which only ask every few seconds whether the API is well, get none.
 """
 
 from flask import Flask, Response, request

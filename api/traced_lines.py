@@ -18,6 +18,6 @@ class OfRequest(logging.Filter):
 
 
 def name_traces() -> None:
-    """Have all that this process logs pass there."""
+    """Have all that this process logs pass through that filter."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(OfRequest())

@@ -40,7 +40,7 @@ class TryLater(Exception):
 def find(statement: Prepared, connection: psycopg.Connection, key: str, what: str) -> list[Row]:
     """What an earlier request has written under this key, if it is still there.
 
-    Raises TryLater where the server refuses to look, and what `write` tries again after.
+    Raises TryLater if the server refuses to look, or an error after which `write` tries again.
     """
     try:
         return statement(connection, key)
@@ -60,10 +60,10 @@ def write(
 ) -> T:
     """Call `once`, which writes in a transaction of its own, until it has an answer.
 
-    Serialization failures and deadlocks are retried, and so is a lost connection if the statement
-    `is_repeatable`: if it finds what it has already written. Raises what `once` raises for good
-    reasons, or TryLater, within two seconds; but a commit waits for a synchronous standby for as
-    long as it takes.
+    Serialization failures and deadlocks are retried, and so is a lost connection if `once`
+    `is_repeatable`, that is, finds what it has already written. If that does not help, and for any
+    other psycopg.Error, raises TryLater; other exceptions of `once` pass through. All this takes
+    less than two seconds; but a commit waits for a synchronous standby for as long as it takes.
     """
     deadline = time.monotonic() + PATIENCE
     reason, maybe_taken = f"too many {what}s at once", False

@@ -21,7 +21,7 @@ from rocket_rides.terms import UNLESS_KNOWN, Range, StateLost, Terms
 BOUNDS = f"SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN} FROM streamer_state"  # noqa: S608
 # An entry that is read again, as after a restore of Redis, is there already.
 SET_ASIDE = """
-    INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
+    INSERT INTO set_aside_entries (consumer_kind, consumer_name, redis_id, fields, reason)
     VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING
 """
@@ -42,7 +42,7 @@ def is_ours(record: Record, bounds: Bounds) -> bool:
 
 
 class KnownTerms:
-    """The bounds, as one reader of a connection knows them: it asks for new terms alone."""
+    """The bounds, as one reader knows them: it fetches the terms only when there is a new one."""
 
     def __init__(self) -> None:
         self._terms = Terms()
@@ -68,7 +68,7 @@ class SetAside(NamedTuple):
 
 
 def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
-    """Keep an invalid entry in `dead_letters`; whether it was not there yet."""
+    """Keep an invalid entry in `set_aside_entries`; whether it was not there yet."""
     entry, reason = found
     values = [kind, name, entry.redis_id, entry.fields, reason]
     return connection.execute(SET_ASIDE, values).rowcount == 1

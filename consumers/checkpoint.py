@@ -47,7 +47,7 @@ GO_BACK = """
 
 
 class Place(NamedTuple):
-    """Where a reader stands: behind an entry of the stream, and at a position of the records."""
+    """Where a reader stands: after an entry of the stream, and at a position of the records."""
 
     redis_id: str
     position: int

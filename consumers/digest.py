@@ -9,7 +9,8 @@ from consumers.gaps import Gap
 from rocket_rides.log import Entry, Invalid, Record, decode
 from rocket_rides.tracing import Trace
 
-# The types that a reader handles, each with what makes of a record what the handler takes.
+# The types that a reader handles, each with the function that turns a record into what the handler
+# takes.
 Types = Mapping[bytes, Callable[[Record], Any]]
 
 

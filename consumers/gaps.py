@@ -12,7 +12,7 @@ class Gap(NamedTuple):
 
     after: int
     upto: int
-    is_last: bool = True  # False for a piece that the rest of the gap follows: Handler.prepare
+    is_last: bool = True  # False if more of the gap follows this piece: see Handler.prepare
 
 
 class Healed(NamedTuple):

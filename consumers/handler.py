@@ -31,16 +31,17 @@ FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 class Handler(ABC):
     """What the consumer `name` makes of its records. A `Reader` hands it each one once.
 
-    One batch calls `prepare`, then, in one transaction on `connection`, `fence`, `heal` for each
-    gap, and `take`: so they come in order, but for those of gaps, which come before their batch.
-    What these write commits together with the checkpoint, or not at all. Any error ends the reader
-    and its handler; the next ones begin where the last commit left the checkpoint.
+    For each batch the reader calls `prepare`, then, in one transaction on `connection`, `fence`,
+    `heal` for each gap, and `take`: so records come in order, except that those of gaps come before
+    their batch. What these methods write commits together with the checkpoint, or not at all. Any
+    error ends the reader and its handler; the next ones begin where the last commit left the
+    checkpoint.
     """
 
     # What sort of consumer this is: a name is unique among those of its kind.
     KIND: ClassVar[str]
-    # The types of records that it handles, each with the function that parses its data: what that
-    # returns is what `take` gets. Raises Invalid. Records of other types pass it.
+    # The types of records that it handles, each with the function that parses such a record: it
+    # returns what `take` gets, or raises Invalid. Records of other types are passed over.
     TYPES: ClassVar[Mapping[str, Callable[[Record], Any]]]
     RECORD = "record"  # what a person calls one of them
     STATE = "state"  # and what is made of them
@@ -129,10 +130,11 @@ class Handler(ABC):
         )
 
     def ask_for_repair(self) -> psycopg.Cursor | None:
-        """Ask whether a repair is due: a statement whose one row and column says so. In each round.
+        """Ask, in each round, whether a repair is due: the answer is one row of one column.
 
         In no transaction. The cursor is returned as it is, for the question travels to the server
-        together with the reader's own. None: there is never one. By default: is a recount due?
+        together with the reader's own. None means that there is never a repair. By default, this
+        asks whether a recount is due.
         """
         return self.connection.execute(RECOUNT_IS_DUE, [self.KIND, self.name])
 

@@ -23,7 +23,8 @@ from rocket_rides.log import START, Entry, Log, as_numbers
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
 WAITED = 0.001  # seconds: a read that takes longer has waited for an entry
-SMALLEST_BATCH = 100  # entries, after which there is a rest: a full batch of one means nothing
+# Entries. Smaller batches are often full without a backlog, so no rest follows them.
+SMALLEST_BATCH = 100
 
 H = TypeVar("H", bound=Handler)
 

@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder(_Data, float_hook=Decimal).decode
 
 
 def ride(record: Record) -> Ride:
-    """The ride that a record of TYPE tells of. Raises Invalid when its data is not one's."""
+    """The ride that a record of TYPE tells of. Raises Invalid when its data is not a ride's."""
     try:
         data = parse_data(record, _decode, "ride")
     except ArithmeticError:  # an exponent beyond what Decimal holds

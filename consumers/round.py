@@ -23,7 +23,7 @@ class Round:
 
     records: list[Any] = field(default_factory=list)  # in the order of their positions
     traces: dict[int, Trace] = field(default_factory=dict)  # of these, by position
-    healed: list[Healed] = field(default_factory=list)  # as well
+    healed: list[Healed] = field(default_factory=list)  # in that order, too
     skipped: int = 0  # re-sends
     set_aside: list[SetAside] = field(default_factory=list)
     not_ours: NotOurs = field(default_factory=NotOurs)

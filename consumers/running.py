@@ -121,7 +121,7 @@ def consumer_name(name: str) -> str:
 def start(consumer: str, service: str = "consumer") -> tuple[settings.Settings, process.Stop]:
     """Start a consumer's process: load the settings, log to stdout, and stop on a signal.
 
-    Where telemetry is exported, it is as that of a `service`.
+    Telemetry, if it is exported, bears the name of the `service`.
     """
     config = settings.load()
     process.begin(config, consumer=consumer)

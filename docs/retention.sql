@@ -10,7 +10,7 @@
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 
 -- Dead letters. Nothing refers to them. An entry that is read again is set aside again.
-DELETE FROM dead_letters WHERE created_at < now() - interval '400 days';
+DELETE FROM set_aside_entries WHERE created_at < now() - interval '400 days';
 
 -- Resets, except those that a consumer has yet to look at, and each consumer's newest, which
 -- GET /consumers shows.

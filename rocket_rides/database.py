@@ -24,7 +24,8 @@ REVISION = max(REVISIONS)
 UPGRADE = "run python -m migrations to upgrade it"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
-# And whether it has the table `cell`, without which a schema of this number is an earlier one.
+# The revision, and whether there is cell_start(): without it, this is an earlier schema of that
+# number.
 CURRENT_REVISION = """
     SELECT version_num, to_regprocedure('cell_start()') IS NOT NULL FROM alembic_version
 """
@@ -43,8 +44,8 @@ POOLED = (
     " settings and notifications; set the pooler to session mode, or connect to the server itself"
 )
 BACKEND = "SELECT pg_backend_pid()"
-# Looks at two sessions' backends, with pauses of up to so many seconds: processes that start
-# together may take turns at the pooler's backends, so that for a few looks each has its own.
+# How often to look at two sessions' backends, and the longest pause in between, in seconds. While
+# other processes start, too, each session may happen to keep a backend of its own for a few looks.
 LOOKS, LONGEST_PAUSE = 20, 0.002
 
 

@@ -10,7 +10,7 @@ class Refused(Unavailable):
 
 
 class Overtaken(Unavailable):
-    """Another process moved what this one was about to move: nothing was done, so start over."""
+    """Another process moved what this one was about to move: nothing is committed; start over."""
 
 
 def in_one_line(error: BaseException) -> str:

@@ -67,8 +67,8 @@ def _started(process: int) -> str:
 def _status(process: int) -> list[str]:
     """What /proc/PID/stat says after the name; nothing when there is no such process.
 
-    Nor for a zombie, which has ended and which its parent has not waited for: on some machines init
-    waits for orphans only every few seconds.
+    Nothing for a zombie, either, which has ended but which its parent has not waited for: on some
+    machines init waits for orphans only every few seconds.
     """
     # "1234 (its name) S 1233 ...", where the name may hold anything.
     status = _read(process, "stat").rpartition(")")[2].split()

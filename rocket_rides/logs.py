@@ -55,7 +55,7 @@ def objects(process: str, **about: str) -> logging.Formatter:
 
 
 def written(text: str, name: str, level: int) -> logging.LogRecord:
-    """The event of somebody having written this, past any logger."""
+    """The event for text that was written past any logger."""
     return logging.LogRecord(name, level, "", 0, text.rstrip("\n"), None, None)
 
 
@@ -90,7 +90,7 @@ class _Output(logging.StreamHandler[TextIO]):
 class _Written(io.TextIOBase):
     """A standard stream, each of whose texts, up to an end of line, is an event.
 
-    An error of the real stream is the writer's, as always.
+    An error of the real stream is raised to whoever writes, as always.
     """
 
     def __init__(self, output: "_Output", name: str, level: int) -> None:
@@ -111,7 +111,7 @@ class _Written(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Write what this thread has begun; Python's end does so, too."""
+        """Write what this thread has begun; Python does so, too, when it exits."""
         whole = getattr(self._of_thread, "begun", "")
         self._of_thread.begun = ""
         if whole:

@@ -2,8 +2,8 @@
 
 Imported only where it is wanted (`rocket_rides.telemetry`). Whatever becomes of the collector, no
 other thread waits for it: spans go into a queue, which drops some when it is full. The collector is
-asked with a time-out, by no proxy, and only the head of its answer is read. The OTEL_ variables of
-the SDK hold for all that is not said here.
+asked with a time-out and through no proxy, and only the head of its answer is read. The OTEL_
+variables of the SDK hold for all that is not said here.
 """
 
 import logging
@@ -133,7 +133,7 @@ class Recorded(telemetry.Span):
 
 
 class Exporter:
-    """Exports what this process does, as `service`. Raises ValueError for an OTEL_ variable."""
+    """Exports what this process does, as `service`. Raises ValueError for a bad OTEL_ variable."""
 
     def __init__(self, service: str) -> None:
         names = {"service.namespace": "rocket-rides", "service.name": service}
@@ -143,7 +143,8 @@ class Exporter:
         of_sdk = logging.getLogger("opentelemetry")
         of_sdk.addHandler(self._trouble)
         of_sdk.propagate = False
-        logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)  # of states: see Recorded
+        # Else it warns of states that it can't hold: see Recorded.
+        logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)
         logging.getLogger("urllib3").setLevel(logging.ERROR)
         spans = BatchSpanProcessor(OTLPSpanExporter(session=self._session()))
         self._tracers = TracerProvider(resource=self._resource, shutdown_on_exit=False)
@@ -223,7 +224,7 @@ class Exporter:
 
 
 def _context(of: Trace) -> trace.SpanContext:
-    """It, as OpenTelemetry has it."""
+    """A trace's context, in OpenTelemetry's class."""
     _, trace_id, span_id, flags = of.parent.split("-")
     return trace.SpanContext(
         int(trace_id, 16),

@@ -32,7 +32,7 @@ def preexec_die_with_parent(
     parent = os.getpid()
 
     def ask_for_signal() -> None:
-        # subprocess calls this after it has changed the user, which would undo it.
+        # subprocess calls this after it has changed the user: that change would undo this.
         prctl(PR_SET_PDEATHSIG, orphan_signal)
         if os.getppid() != parent:  # it died before we asked
             os._exit(1)

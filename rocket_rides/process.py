@@ -36,7 +36,7 @@ class Stop:
         return self._asked
 
     def fileno(self) -> int:
-        """What select() finds readable from then on."""
+        """What select() finds readable once the process was asked to end."""
         return self._reader
 
     def ask(self) -> None:

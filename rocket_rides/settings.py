@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     stream_max_length: int = Field(default=1_000_000, ge=1000)
     """Entries kept for a reader that does not come back. What it misses beyond them, it heals."""
     stream_max_age: Duration = Field(default="7d", validate_default=True)
-    """The age, by Redis' clock, up to which they are kept for it: in `s`, `m`, `h` or `d`."""
+    """Entries up to this age, by Redis' clock, are kept for such a reader: `s`, `m`, `h` or `d`."""
     log_replicas: int = Field(default=0, ge=0, le=10)
     """Replicas of Redis that must have a batch, by `WAIT`, before it is committed as sent."""
     batch_size: int = Field(default=2000, ge=1, le=2000)
@@ -151,7 +151,7 @@ class Settings(BaseSettings):
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     """Its port. Unset: the one after the API's."""
     warehouse_dir: Path | None = None
-    """The folder of the rides that Spark has read, of one database. Unset: `DATA_DIR/warehouse`."""
+    """The folder of rides that Spark has read, one per database. Unset: `DATA_DIR/warehouse`."""
     warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
     """Days for which the warehouse keeps its earlier versions."""
     spark_master: str = ""
@@ -245,7 +245,7 @@ class Settings(BaseSettings):
 
     @property
     def signing_secrets(self) -> list[str]:
-        """What receipts are signed with, each; none where RECEIPT_SECRET is needed and not set.
+        """The secrets that sign each receipt; none if RECEIPT_SECRET is needed and not set.
 
         The demo, with the embedded Postgres and the simulator as the receiver, has one of its own.
         """

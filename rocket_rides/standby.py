@@ -10,11 +10,11 @@ from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 
 POLL = 0.2  # seconds between attempts to take the lead
-LOOKS_AT_LEADER = 5  # attempts between two looks whether it hangs
+LOOKS_AT_LEADER = 5  # attempts between two checks whether the leader hangs
 STEADY = 1.0  # seconds of standing by after which that counts as working
 
-# A leader that hangs while it is sent rows: Postgres waits for it, and none of the time-outs ends
-# that. So its standby ends the session, which is of the same role.
+# A leader may hang while Postgres sends it rows: then Postgres waits, and no time-out ends that.
+# So the leader's standby, which has the same role, ends its session.
 END_HUNG = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity JOIN pg_locks USING (pid)
     WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, %s, 1) AND granted

@@ -1,7 +1,7 @@
 """All readers of the log in SQL: where each stands, and its lag, counted up to a limit.
 
-They are the checkpoints, and the receipts, whose queue is in Postgres, too: the consumer group in
-which their workers read is only in Redis, and so are groups that other programs make.
+They are the checkpoints, and the receipts, by their queue in Postgres. Consumer groups are only in
+Redis, so they are not here: neither the receipts' own nor those that other programs make.
 
 A lag is in records of whatever kind, since a reader has to pass those that it does not handle; that
 of the receipts is in rides. It costs the same however large it is: records are counted up to the
@@ -40,9 +40,9 @@ OPEN_RECEIPTS = f"""
 # those that have yet to come into the inbox, of which there are none up to `inbox_to`. EXCEPT reads
 # each table once, where a join might look up one receipt after the other.
 #
-# If more are open than one look counts, the oldest is taken to be the first after `complete_to`. Of
-# more rides above `inbox_to` than that, the newest are looked at: until the sweep has found them,
-# older ones that a loss of the log kept from the inbox are not told.
+# If more are open than one look counts, the oldest is taken to be the first after `complete_to`. If
+# more rides than that are above `inbox_to`, only the newest are looked at: older ones which a loss
+# of the log kept from the inbox are not counted until the sweep has found them.
 RECEIPTS_LAG = f"""
     WITH newest AS MATERIALIZED (
         SELECT id FROM rides WHERE id > (SELECT inbox_to FROM receipts_state)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 Attributes = dict[str, str | int]
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
-# The SDK keeps as many links of a span. A batch may have more records: their number says so.
+# The SDK keeps this many links of a span. A batch may have more records: see its message_count.
 MOST_LINKS = 128
 NOT_EXPORTED = "OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: %s"
 HOW_TO_INSTALL = "pip install -r requirements/telemetry.txt"
@@ -38,7 +38,7 @@ HOW_TO_INSTALL = "pip install -r requirements/telemetry.txt"
 class Span:
     """One piece of work, as a context manager. This one tells nobody."""
 
-    # Where whoever is called next belongs; None if this span is not part of any trace.
+    # The context for whoever is called next; None if this span is not part of any trace.
     trace: Trace | None = None
 
     def __enter__(self) -> Self:
@@ -50,7 +50,7 @@ class Span:
         """It is over; `error` says that it failed."""
 
     def answered(self, status: int, is_error: bool) -> None:
-        """The HTTP request that it is about was answered so."""
+        """The HTTP request that it is about was answered with this status."""
 
     def failed(self, why: str) -> None:
         """It failed; `why` is one of few values, such as a class of errors."""
@@ -75,8 +75,8 @@ _exporter: "Exporter | None" = None
 def begin(config: Settings, service: str) -> None:
     """Export from now on, as `service`, if the settings say so.
 
-    After a fork, since exporting takes threads. Where it can't be, such as without its packages, a
-    warning says so: no ride waits for telemetry.
+    Call it after a fork, since exporting takes threads. If nothing can be exported, for example
+    because packages are missing, a warning says so: no ride waits for telemetry.
     """
     global _exporter
     if config.otel_exporter_otlp_endpoint:
@@ -97,7 +97,7 @@ def is_on() -> bool:
 
 
 def end() -> None:
-    """Export what is left, for a second at most. The end of Python does it by itself."""
+    """Export what is left, for a second at most. When Python exits, that happens by itself."""
     if _exporter:
         _exporter.end()
 
@@ -107,12 +107,12 @@ def measure(metrics: Iterable[Metric], values: Measure) -> None:
     if _exporter:
         try:
             _exporter.measure(metrics, values)
-        except Exception as error:  # such as an OTEL_METRIC_EXPORT_INTERVAL that is none
+        except Exception as error:  # such as an OTEL_METRIC_EXPORT_INTERVAL that is no number
             logger.warning(NOT_EXPORTED, in_one_line(error))
 
 
 def request_taken(environ: WSGIEnvironment, route: str | None) -> Span:
-    """A request that we answer; `route` is the template of its path, None if there is no such."""
+    """A request that we answer; `route` is the template of its path, None if there is none."""
     if _exporter is None:
         return NOTHING
     method = environ["REQUEST_METHOD"]

@@ -73,7 +73,7 @@ class Term(NamedTuple):
 
 
 class Range(NamedTuple):
-    """The rides of a term: `after < id <= upto`."""
+    """The records of a term: `after < id <= upto`."""
 
     after: int
     upto: int
@@ -96,7 +96,7 @@ class Terms:
         self._ranges: dict[bytes, Range] = {}
 
     def update(self, rows: list[Any] | None, last: int) -> Mapping[bytes, Range]:
-        """The rides to believe under each term; `rows` is the result of ALL or UNLESS_KNOWN.
+        """The records to believe under each term; `rows` is the result of ALL or UNLESS_KNOWN.
 
         Under the newest term they go up to `last`, the last number drawn.
         """

@@ -2,7 +2,7 @@
 
 It is the W3C's Trace Context (https://www.w3.org/TR/trace-context/): `traceparent` names a trace
 and the span that a record comes from, `tracestate` is what its vendors add. Nothing depends on
-them. A record that was healed, swept or staged again has none.
+them. A record that was healed, swept or staged by hand has none.
 """
 
 import re
@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-# A later version may add fields after these four; version ff is none.
+# A later version may add fields after these four; version ff is invalid.
 _TRACEPARENT = re.compile(
     r"(?!ff)(?P<version>[0-9a-f]{2})-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})"
     r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
@@ -39,7 +39,7 @@ class Trace(NamedTuple):
         return self._replace(parent=f"{self.parent[:36]}{secrets.token_hex(8)}{self.parent[52:]}")
 
     def headers(self) -> dict[str, str]:
-        """What tells the next one, as names and values."""
+        """The headers that pass it on, as names and values."""
         state = {"tracestate": self.state} if self.state else {}
         return {"traceparent": self.parent, **state}
 
@@ -48,7 +48,7 @@ NO_TRACE = (None, None)  # in the place of its two texts
 
 
 def parse(parent: str | None, state: str | None = None) -> Trace | None:
-    """The context that two headers give. None if `parent` is none, as the standard says.
+    """The context that two headers give. None if `parent` is missing or, by the standard, invalid.
 
     A `state` that is malformed, or longer than LONGEST_STATE, is dropped alone.
     """
@@ -59,7 +59,7 @@ def parse(parent: str | None, state: str | None = None) -> Trace | None:
         return None
     if state is not None and not (0 < len(state) <= LONGEST_STATE and _TRACESTATE.fullmatch(state)):
         state = None
-    # Of a later version we know these fields only, and so speak our own; of the flags, these.
+    # Of a later version we know only these fields, so we send on our own version, and known flags.
     flags = int(found["flags"], 16) & KNOWN_FLAGS
     return Trace(f"00-{found['trace']}-{found['span']}-{flags:02x}", state)
 

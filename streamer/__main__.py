@@ -14,8 +14,9 @@ A crash leaves behind, by the step at which it comes:
 
 The leader lock is an advisory lock of the same connection that drains: losing the connection means
 losing the lock and the open transaction as well, so the worst that a stale leader can do is send a
-batch again. A leader that hangs is disconnected by the server after LEADER_TIMEOUT seconds, or,
-while it is sent rows, by its standby after twice as long; the standby takes over.
+batch again. The server disconnects a leader that hangs, after LEADER_TIMEOUT seconds. If it hangs
+while the server sends it rows, its standby has it disconnected, after twice as long. Then the
+standby takes over.
 
 SIGTERM finishes the current batch.
 """

@@ -6,7 +6,7 @@ A sequence assigns numbers when rows are inserted, but rows appear when transact
 id can appear after a higher one. A position is settled when no transaction is open that could still
 commit it or a lower one. Only settled records may enter the log.
 
-Whoever draws a number first locks the sequence (RowExclusiveLock), and the transaction keeps that
+Before it draws a number, a transaction locks the sequence (RowExclusiveLock), and it keeps that
 lock until it ends, even if it rolls back to a savepoint. So: read the sequence, *then* list who
 holds that lock. Every open transaction that drew a number up to the one read is in the list; once
 all of those have ended, everything up to there is settled, no matter who came later.

@@ -59,7 +59,7 @@ def _of_redis(log: Log) -> list[str]:
         return ["Redis does not reveal its configuration: its durability can't be checked"]
     return [
         f"Redis has {name} {configured[name]}, not {value}:"
-        " a crash may lose entries, which then heal"
+        " a crash may lose entries, which readers then heal"
         for name, value in DURABLE_REDIS.items()
         if configured[name] != value
     ]
@@ -106,6 +106,6 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
 def unhandled_warnings(connection: psycopg.Connection, types: Iterable[str]) -> list[str]:
     """A warning about each of these types that no consumer with a checkpoint handles."""
     return [
-        f"no consumer with a checkpoint handles records of the type {type_}: they all pass it"
+        f"no consumer with a checkpoint handles records of the type {type_}: all pass over them"
         for (type_,) in connection.execute(UNHANDLED, [list(types)])
     ]

@@ -46,7 +46,7 @@ class Doorbell:
     def wait(self, stop: Stop, seconds: float) -> bool:
         """Sleep until it rings, or until `stop`; returns whether either has come.
 
-        After `seconds` without it the bell may have been lost, and is armed again.
+        After `seconds` without a ring, one may have been lost, so the bell is armed again.
         """
         if not self.armed:  # it rang during that last look
             return True

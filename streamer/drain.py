@@ -62,7 +62,7 @@ class Streamer:
         self._settled = 0
         self._drained = 0
         self._redis_accepts = True
-        self._following: list[Staged] = []  # after last_sent, where they were read already
+        self._following: list[Staged] = []  # after last_sent, if they were read already
         self.types: set[str] = set()  # of the records that it has sent
         self.traces: list[Trace] = []  # of those in the newest batch
 
@@ -100,10 +100,10 @@ class Streamer:
         return cast(list[Staged], rows.fetchall())
 
     def _move(self, batch: list[Staged], double_send: bool) -> list[Staged]:
-        """Send the batch and take it out; returns the batch that follows, where it was read.
+        """Send the batch and take it out; returns the batch that follows, if it was read.
 
-        It is settled, so it can be read early. Read while Redis appends, a drain takes a seventh
-        less time.
+        It is settled, so it can be read early. Reading it while Redis appends saves a drain a
+        seventh of its time.
         """
         following: list[Staged] = []
         reached(Step.BEFORE_SEND)

@@ -1,4 +1,4 @@
-"""`python -m streamer.repair`: gets stranded records counted, staged too late to be sent.
+"""`python -m streamer.repair`: gets stranded records (those staged too late to be sent) counted.
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
@@ -36,7 +36,8 @@ logger = logging.getLogger("streamer")
 POLL = 0.05  # seconds
 
 TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
-# Last of the readers' rows, as a reader locks them.
+# After the receipts' row: a reconciliation that has asked for resets holds it until it commits, so
+# these recounts come after the resets.
 ASK_FOR_RECOUNTS = """
     WITH asked AS (
         UPDATE checkpoints SET recount = true WHERE kind NOT IN ('outside', 'rollup')
@@ -80,7 +81,7 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
 
 
 def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None:
-    """Wait until every transaction that may still commit such a ride has ended; logs which."""
+    """Wait until no open transaction can still commit a stranded record; logs who is waited for."""
     barrier = Barrier(connection)
     barrier.settled()
     while barrier.waiting and not stop.wait(POLL):

@@ -24,7 +24,7 @@ class Caps(NamedTuple):
     """What the log keeps at most, even for a reader that has not read it.
 
     They protect Redis' memory from a reader that never comes back; one that does come back finds a
-    gap and heals it from the rides.
+    gap and heals it from the tables.
     """
 
     length: int  # entries

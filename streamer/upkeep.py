@@ -14,11 +14,11 @@ logger = logging.getLogger(__name__)
 
 UPKEEP_EVERY = 1.0  # seconds
 LOOK_EVERY = 30.0  # seconds; this check reads the outbox from its start
-# While a snapshot is held elsewhere, that passes over all that was ever staged since.
+# While a snapshot is held elsewhere, that check also visits every record that was sent since.
 BRIEFLY = "SET LOCAL statement_timeout = '1s'"
 NOT_LOOKED = (
-    "the outbox can't be looked through for stranded records within a second: some session has held"
-    " a snapshot for long"
+    "the outbox can't be looked through for stranded records within a second: some session holds"
+    " an old snapshot (see backend_xmin in pg_stat_activity)"
 )
 AN_HOUR = 3600.0
 
@@ -43,7 +43,7 @@ class Alarms:
         )
 
     def say(self, lines: Mapping[str, int]) -> None:
-        """Log those that are due of `lines`: all that is true now, each with its level."""
+        """Log those of `lines` that are due; `lines` is all that is true now, with the levels."""
         now = time.monotonic()
         was_due, self._due = self._due, {}
         for line, level in lines.items():

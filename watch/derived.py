@@ -68,15 +68,15 @@ RECEIPTS_FACTS = f"""
     ) oldest ON true
 """  # noqa: S608
 # Kind by kind, from the index alone.
-DEAD_LETTERS = """
+SET_ASIDE_ENTRIES = """
     WITH RECURSIVE kinds (kind) AS (
-        SELECT min(consumer_kind) FROM dead_letters
+        SELECT min(consumer_kind) FROM set_aside_entries
         UNION ALL
-        SELECT (SELECT min(consumer_kind) FROM dead_letters WHERE consumer_kind > kind)
+        SELECT (SELECT min(consumer_kind) FROM set_aside_entries WHERE consumer_kind > kind)
         FROM kinds WHERE kind IS NOT NULL
     )
     SELECT coalesce(json_object_agg(kind, (SELECT count(*) FROM (
-        SELECT FROM dead_letters WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
+        SELECT FROM set_aside_entries WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
     FROM kinds WHERE kind IS NOT NULL
 """
 # OFFSET 0: or else the planner may look through all that is pending.
@@ -117,7 +117,7 @@ KEPT = f"""
         (SELECT created_at, json_build_object(
              'what', 'set aside', 'at', created_at, 'kind', consumer_kind,
              'consumer', consumer_name, 'reason', left(reason, 200))
-         FROM dead_letters ORDER BY id DESC LIMIT {NEWEST})
+         FROM set_aside_entries ORDER BY id DESC LIMIT {NEWEST})
     ) newest
     WHERE at > now() - interval '{RECENTLY}' AND at <= now()
 """  # noqa: S608

@@ -76,8 +76,8 @@ class Events:
                 mood: Mood = "fault" if each.is_fault else "news"
                 yield Event(each.at, mood, printable(each.words))
         if before := self._database:
-            entries = rise(sum(before.dead_letters.values()), sum(database.dead_letters.values()))
-            if (more := entries - len(set_aside) + len(unnamed)) > 0:
+            was, now = before.set_aside_entries.values(), database.set_aside_entries.values()
+            if (more := rise(sum(was), sum(now)) - len(set_aside) + len(unnamed)) > 0:
                 yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
 
     def _presence(self, database: Database) -> Iterator[Told]:

@@ -174,7 +174,7 @@ class Database:
     agreement: Agreement | None  # None without totals
     rollup: Rollup
     receipts: Receipts
-    dead_letters: dict[str, int]  # entries that were set aside, by the kind of the reader
+    set_aside_entries: dict[str, int]  # entries that were set aside, by the kind of the reader
     reconciliations: tuple[Reconciliation, ...]  # the newest first
     happened: tuple[Happened, ...] = ()
     # Who should be at work and is not, as `watch.absence` names them, and for how many seconds;

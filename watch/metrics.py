@@ -52,7 +52,7 @@ HELP = {
     "reader_records_healed_total": "Records that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Records sent again, and skipped.",
-    "reader_entries_set_aside_total": "Entries that were not records, set aside in dead_letters.",
+    "reader_entries_set_aside_total": "Entries that were not records, set aside.",
     "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
     "reader_entries_passed_total": "Records of types that it does not handle.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
@@ -74,7 +74,7 @@ HELP = {
     "receipts_dead": "Dead letters that wait for a decision.",
     "receipts_replayed": "Dead letters to be sent again.",
     "receipts_workers": "Processes that deliver receipts.",
-    "dead_letters": "Log entries set aside (table dead_letters), by the kind of reader.",
+    "set_aside_entries": "Log entries in the table set_aside_entries, by the kind of reader.",
     "reconciliation_age_seconds": "How long ago the last one ended.",
     "reconciliation_drift_meters": "How far off the last one found a total, before its repair.",
 }
@@ -85,7 +85,7 @@ LABELS: dict[str, tuple[str, ...]] = {
     "cell": ("cell",),
     "leader": ("role",),
     "standbys": ("role",),
-    "dead_letters": ("kind",),
+    "set_aside_entries": ("kind",),
     "reconciliation_drift_meters": ("reader",),
 } | {name: ("kind", "reader") for name in HELP if name.startswith("reader_")}
 
@@ -170,8 +170,8 @@ def _database(database: Database) -> Iterator[Sample]:
     yield "rollup_dirty_minutes", database.rollup.dirty_minutes, {}
     yield "rollup_minutes_set_aside", database.rollup.minutes_set_aside, {}
     yield from _receipts(database.receipts)
-    for kind, letters in sorted(database.dead_letters.items()):
-        yield "dead_letters", letters, {"kind": text(kind)}
+    for kind, entries in sorted(database.set_aside_entries.items()):
+        yield "set_aside_entries", entries, {"kind": text(kind)}
 
 
 def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:

@@ -9,7 +9,7 @@ from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
 from rocket_rides.sessions import API, CONSUMER, READER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
-from watch.derived import DEAD_LETTERS, KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, RUNS, age, lead
+from watch.derived import KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, RUNS, SET_ASIDE_ENTRIES, age, lead
 
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is over so many seconds, or so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
@@ -126,7 +126,7 @@ FACTS = f"""
         'database', json_build_object(
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
-            'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
+            'receipts', ({RECEIPTS_FACTS}), 'set_aside_entries', ({SET_ASIDE_ENTRIES}),
             'reconciliations', ({RUNS}), 'anybody', EXISTS (SELECT FROM known)
         ),
         'kept', ({KEPT})

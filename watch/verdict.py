@@ -86,9 +86,9 @@ def notices(facts: Facts) -> list[str]:
             f"the log keeps entries for other programs, which are far behind: {listed(late)};"
             " docs/production.md says how to remove a reader"
         )
-    if entries := sum(facts.database.dead_letters.values()):
+    if entries := sum(facts.database.set_aside_entries.values()):
         unread = count(entries, "entry", MOST)
-        found.append(f"{unread} of the log could not be read: the table dead_letters says why")
+        found.append(f"{unread} of the log could not be read: the table set_aside_entries says why")
     return found
 
 

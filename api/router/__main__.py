@@ -1,19 +1,20 @@
 """`python -m api.router SLOTS CELL`: gives slots, such as `00-7f`, to a cell, while rides come in.
 
 Clients may repeat requests meanwhile: each key takes one ride, over all cells. A cell that has had
-a slot takes its keys only where the map on disk names that cell. Killed at any step, running it
-again goes on, and running it with the old cell gives the slots back:
+a slot takes its keys only while the map on disk names that cell. If this is killed, running it
+again goes on from there, and running it with the old cell gives the slots back. A crash leaves
+behind, by the step at which it comes:
 
-1. before all cells refuse the slots' keys (`api.router.moving`), their own last: nothing has
-   happened, or whoever has a key of these slots gets a 503 with Retry-After.
+1. before all cells refuse the slots' keys (`api.router.moving`), the slots' own cell last: nothing,
+   or requests with a key of these slots get a 503 with Retry-After.
 2. before the keys are copied: the latter.
 3. before the map on disk names the new cell: the same, with the keys in both cells.
 4. before the new cell takes the keys: the same.
-5. before HAProxy knows it: the same, until it is restarted.
+5. before HAProxy knows the new cell: the same, until HAProxy is restarted.
 
 A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
 has already, or for `none`, this puts the fence up, has all cells forget the keys of rides that are
-lost, and copies the other keys that they still have.
+lost, and copies the other keys of these slots that they still have.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -77,7 +78,7 @@ def move(
         if owners - {target}:
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
-        slots.write(path, now)  # it can be written
+        slots.write(path, now)  # if it can't be written, this fails before anything is done
         try:
             return _move(chosen, cells, target, path, router, now)
         except (Refused, psycopg.Error, OSError, KeyboardInterrupt) as reason:
@@ -104,7 +105,7 @@ def _move(
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
-    # Who has the slots comes first: the others may know keys that it lost in a restore.
+    # Who has the slots comes first: the others may still know keys that it lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
     cells[target].forget_lost([cells[cell] for cell in others])
     for cell in others:

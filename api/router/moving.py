@@ -42,10 +42,10 @@ MAY_MOVE = """
         AND has_table_privilege('rides', 'SELECT')
     FROM pg_class WHERE oid = 'idempotency_keys'::regclass
 """
-# Who copies keys is let through: the cell that they are for does not have their slots yet.
+# A session that copies keys is let through: the cell they are for does not have their slots yet.
 COPIES = "rocket_rides.copies_keys"
-# Autovacuum ends for whoever has waited for a second (deadlock_timeout). Then we wait until nobody
-# writes keys.
+# Postgres cancels an autovacuum once we have waited for a second (deadlock_timeout). Then we wait
+# until nobody writes keys.
 LOCK = f"""
     SET LOCAL lock_timeout = '1500ms';
     LOCK TABLE idempotency_keys IN SHARE UPDATE EXCLUSIVE MODE;
@@ -93,10 +93,10 @@ DIFFERENT = f"""
 
 
 class Keys:
-    """Those of a cell, for one move at a time.
+    """The keys of a cell, for one move at a time.
 
-    Raises Refused while another has them, and Refused or Unavailable unless the cell's database can
-    give and take them.
+    Raises Refused while another move has them, and Refused or Unavailable unless the cell's
+    database can give and take them.
     """
 
     def __init__(self, cell: int, url: str) -> None:

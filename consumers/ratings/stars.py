@@ -42,7 +42,7 @@ _decode = msgspec.json.Decoder(Rating).decode
 
 
 def rating(record: Record) -> Rating:
-    """The rating that a record of TYPE tells of. Raises Invalid when its data is not one's."""
+    """The rating that a record of TYPE tells of. Raises Invalid when its data is not a rating's."""
     return parse_data(record, _decode, "rating")
 
 

@@ -3,8 +3,8 @@
 An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
 on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
 from the look-up of the address to the end of the answer's head. The verdict is read off the head:
-no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (Of
-bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one piece with them.)
+no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (If
+bytes that are not HTTP come in one piece with a head, aiohttp drops both.)
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, printable
 from rocket_rides import telemetry
 from rocket_rides.errors import Refused
 
-# Bytes of a line of an answer's head. Of its body: bytes that are read, so that the connection can
-# be kept, and that are kept for a person; seconds that are waited for them.
-LONGEST_LINE = 64 * 1024
+LONGEST_LINE = 64 * 1024  # bytes, of an answer's head
+# Of its body: the bytes that are read, so that the connection can be kept, the bytes that are kept
+# for a person, and the seconds that reading may take.
 MOST_READ, MOST_KEPT, LONGEST_BODY = 64 * 1024, 1024, 0.25
 
 LOST = "the connection was lost before the end of the answer's head"
@@ -38,8 +38,8 @@ class Courier:
     """Makes attempts, each within its own time limit. For one event loop, as a context manager.
 
     `url` and `secrets` are as `rocket_rides.settings` takes them: each attempt is signed with each
-    secret, so that receivers can change from one to the next. Raises Refused where nobody's
-    certificate could be checked.
+    secret, so that receivers can change from one to the next. Raises Refused if no certificate
+    could be checked at all.
     """
 
     def __init__(self, url: str, secrets: list[str]) -> None:
@@ -94,7 +94,7 @@ class Courier:
                     asked = seconds_of(response.headers.get(hdrs.RETRY_AFTER, ""))
                     return judge(response.status, await _beginning(response), asked)
             span.failed(why)
-        # Of what was sent, perhaps in part, the receiver may have the whole.
+        # Once sending has begun, the receiver may have the whole request.
         return Verdict(Kind.RETRY if sending.has_begun else Kind.AWAY, why)
 
     async def _post(
@@ -157,7 +157,10 @@ def _authorities() -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=trusted)
     except OSError as error:
-        raise Refused(f"SSL_CERT_FILE is {trusted}: {error.strerror or error}") from None
+        raise Refused(
+            f"can't read certificate authorities from {trusted}: {error.strerror or error};"
+            " SSL_CERT_FILE chooses another file"
+        ) from None
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

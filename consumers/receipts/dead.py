@@ -1,9 +1,9 @@
 """`python -m consumers.receipts.dead`: the receipts that were given up, for a person to decide on.
 
 A receipt is a dead letter when its receiver refused it for good, or when RECEIPT_ATTEMPTS attempts
-have failed. Nothing forgets it: it stays until it is delivered. To `replay` one marks it; a worker
-takes it up within a second or so, with as many attempts as at first. To `drop` one takes it off the
-list, for good. Both say which they could not do and why, and then exit with status 1.
+have failed. Nothing forgets it: it stays until it is delivered. `replay` marks it: a worker takes
+it up within a second or so, with as many attempts as at first. `drop` takes it off the list, for
+good. Both say which they could not do and why, and then exit with status 1.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         "drop": bool(given.rides) and not given.all,
     }
     if not fits[given.action]:
-        parser.error("say list, replay and the rides' ids or --all, or drop and the rides' ids")
+        parser.error("say `list`; or `replay` with rides' ids or --all; or `drop` with rides' ids")
     return given
 
 

@@ -1,9 +1,9 @@
 """The loop that works off the queue: save what has ended, take what is due, send it.
 
 What is in flight outlives a session with Postgres. What was sent stays sent, and what came of it is
-written down by the next session: so an outage on our side makes nobody get a receipt twice, and no
-attempt count against a receipt; unless it lasts until the lease has run out, when others may take
-the receipt, or swallows the answer to a TAKE, whose attempts then count.
+written down by the next session: so an outage on our side neither delivers a receipt twice nor
+costs it an attempt. There are two exceptions: the outage lasts until the lease has run out, so that
+others may take the receipt; or it swallows the answer to a TAKE, whose attempts then count.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ LOOK_AT_ALL_EVERY = 1.0  # see TAKE
 HELD_PAUSE = 0.05  # of a worker that ends, until it tries again to save what is held
 SOON = 0.002  # until the first look for what the streamer has sent and is about to commit
 
-RARELY = 20  # how many times as long as the last look at all took, before the next one
+RARELY = 20  # the next look at the whole queue waits for this many times what the last one took
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
 TOO_LATE = Verdict(Kind.STOPPED, "the lease ran out before anything was sent")
@@ -46,8 +46,8 @@ class Delivery:
         self._ended: list[Ended] = []
         self._held: list[Ended] = []  # whose rows somebody holds
         self._woken = asyncio.Event()
-        # On the monotonic clock: when something may be due, as far as is known; when all is looked
-        # at. The pause is what follows a look that has left nothing.
+        # On the monotonic clock: when something may be due, as far as is known; when the whole
+        # queue is looked at next. `_pause` follows a look that has left nothing.
         self._look_at = self._look_at_all_at = 0.0
         self._pause = math.inf
 
@@ -81,8 +81,8 @@ class Delivery:
     async def finish(self, queue: Queue, seconds: float) -> None:
         """Write down what ends in so many seconds, and that the rest was stopped.
 
-        So two workers that are stopped, one after the other, leave nothing that looks as if it had
-        ended them. Raises psycopg.Error.
+        Else a receipt that two workers, one after the other, had in flight when they were stopped
+        would be quarantined. Raises psycopg.Error.
         """
         deadline = time.monotonic() + seconds
         while not self.is_done and (left := deadline - time.monotonic()) > 0:
@@ -98,7 +98,7 @@ class Delivery:
         await self._save(queue)
 
     async def _save(self, queue: Queue) -> None:
-        if not (ended := self._held + self._ended):  # of two of one ride, the later one counts
+        if not (ended := self._held + self._ended):  # the later ones last, for `save`
             return
         self._ended, self._held = [], []
         try:
@@ -172,7 +172,7 @@ class Delivery:
 def give_up(attempt: Attempt) -> Verdict:
     """Why a receipt is dead that has had all of its attempts.
 
-    What the last one told is the reason, if that is known: then fewer are allowed than before.
+    If the end of the last one is known, its reason stands: RECEIPT_ATTEMPTS was lowered since.
     """
     if attempt.reason and not attempt.unfinished:
         return Verdict(Kind.REFUSED, attempt.reason)

@@ -62,7 +62,7 @@ class Group:
             pass  # there is one; or Redis is full, and the first read says whether there is
 
     def read(self, count: int, wait: float = 0) -> list[Entry]:
-        """Be given up to `count` entries that no member has had.
+        """Read up to `count` entries that no member has had.
 
         Waits up to `wait` seconds for the first.
         """

@@ -28,7 +28,7 @@ logger = logging.getLogger("consumer")
 
 RIDE = TYPE.encode()
 BATCH = 1000  # entries
-LOOKS = 3  # at what others have left pending, in the time after which it is claimed
+LOOKS = 3  # looks in CLAIM_AFTER at what others have left pending
 # Seconds, after a pause of at least as long. By then the streamer has committed what it sent, and
 # the totals, which somebody may wait for, have had the processors.
 GIVE_WAY = 0.005
@@ -50,8 +50,9 @@ class Inbox:
     def run_once(self, *, wait: float = 0) -> None:
         """Take in one batch of entries; waits up to `wait` seconds for the first.
 
-        Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending. So it
-        does where the group was deleted; the next session makes it anew, and reads from the start.
+        Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending. It
+        also raises if the group was deleted; the next session makes it anew, and reads from the
+        start.
         """
         if entries := self._left_behind() or self._new(wait):
             self._take_in(entries)

@@ -22,7 +22,7 @@ from rocket_rides.tracing import Trace, fields, parse
 logger = logging.getLogger("consumer")
 
 # Seconds before the second attempt; three times as long before each further one, up to the longest.
-# The ten attempts of RECEIPT_ATTEMPTS so take a quarter of an hour: nothing that was only delayed
+# So the ten attempts of RECEIPT_ATTEMPTS take a quarter of an hour: nothing that was only delayed
 # for minutes is dead.
 FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
 # Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
@@ -149,7 +149,7 @@ class Queue:
             return math.inf, []
 
     async def _save(self, ended: Sequence[Ended], outcomes: Outcomes) -> tuple[float, list[Ended]]:
-        # Of two ends of one ride, that it was delivered.
+        # Of two ends of one ride, DELIVERED counts, else the later one.
         last = sorted(ended, key=lambda end: end[1].kind is Kind.DELIVERED)
         of = {attempt.receipt.ride_id: (attempt, verdict) for attempt, verdict in last}
         delays = [delay(attempt.number, verdict) for attempt, verdict in of.values()]

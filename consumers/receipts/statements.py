@@ -43,7 +43,7 @@ INBOX = """
 # pending: whoever claims it keeps and counts nothing.
 SET_ASIDE = """
     WITH kept AS (
-        INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
+        INSERT INTO set_aside_entries (consumer_kind, consumer_name, redis_id, fields, reason)
         VALUES ('receipts', %(group)s, %(redis_id)s, %(fields)s, %(reason)s)
         ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING RETURNING id
     )
@@ -56,7 +56,7 @@ SET_ASIDE = """
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
 # before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
 # them with their attempt until the lease has run out. SKIP LOCKED: what another worker is taking is
-# no more ours. (Attempts' numbers would be no leases: some are given out twice.)
+# no longer ours to take. (Attempts' numbers would be no leases: some are given out twice.)
 #
 # Quarantined is what was taken twice in a row, without anybody having written down how that ended.
 # Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that it
@@ -67,10 +67,10 @@ SET_ASIDE = """
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
 # A new session, which knows of none, begins where something can be due, unless clocks were set.
 #
-# What has had all of its attempts, the last without a known end, or more than there may be now, is
-# taken too: not to be sent, but to be given up, which is no attempt. A row whose ride is gone,
-# deleted by hand, would hold up `complete_to` for ever, and goes. And a ride's time that Python
-# can't express, set by hand, becomes the nearest that it can.
+# A receipt that has had all of its attempts, the last without a known end, or has had more than are
+# allowed now, is taken, too: not to be sent, but to be given up, which is no attempt. A row whose
+# ride is gone, deleted by hand, would hold up `complete_to` for ever, and goes. And a ride's time
+# that Python can't express, set by hand, becomes the nearest that it can.
 TAKE = f"""
     WITH quarantined AS MATERIALIZED (
         SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
@@ -111,9 +111,9 @@ TAKE = f"""
 # made again once their lease has run out; a crash after it leaves nothing.
 #
 # `delivered` replaces `dead`, never the reverse: a worker that was superseded may still say that
-# the receiver has the receipt. It may say nothing else, and its lease shows that it was. Each end
-# empties the lease, so a second copy of this statement changes nothing. A verdict on a ride of
-# another history, which was restored away meanwhile, has another webhook-id.
+# the receiver has the receipt. It may say nothing else: its lease shows that it was superseded.
+# Each end empties the lease, so a second copy of this statement changes nothing. A verdict on a
+# ride that a restore has undone meanwhile has another webhook-id.
 #
 # SKIP LOCKED: a row that somebody holds holds up none of the others. It comes back as held, for
 # another try.
@@ -167,11 +167,11 @@ SAVE = f"""
 # not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing:
 # the next sweep finds the same rides.
 #
-# `upto` is settled, and long enough ago for the log to have brought it. Only a repair stages rides
-# below it; it counts itself in `set_backs`, which is read in the snapshot of the rides and compared
-# as it is when the watermark moves. So the watermark passes no ride that was not looked at. While
-# somebody holds its row, it stays: nobody waits for him. Where `last_sent` is lower than `upto`,
-# this database was restored, and what was seen before says nothing.
+# `upto` was settled long enough ago for the log to have brought it. Only stranded rides can appear
+# below it; their repair counts itself in `set_backs`, which is read in the snapshot of the rides
+# and compared as it is when the watermark moves. So the watermark passes no ride that was not
+# looked at. While somebody holds its row, it stays: nobody waits for him. Where `last_sent` is
+# lower than `upto`, this database was restored, and what was seen before says nothing.
 SWEEP = """
     WITH state AS MATERIALIZED (
         SELECT inbox_to, set_backs, last_sent_id,

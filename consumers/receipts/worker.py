@@ -29,13 +29,13 @@ from rocket_rides.waiting import Progress
 logger = logging.getLogger("consumer")
 
 IDLE_ROUND = 1.0  # seconds, after which a loop sees that it is to stop
-# Then seconds for what is in flight, and to write that down; honcho kills after 5. Then for the
-# loop that reads, which has ended by then unless Redis hangs: to be killed does no harm to it.
+# After SIGTERM, the seconds for what is in flight, for writing that down, and for the loop that
+# reads: it has ended by then unless Redis hangs, and a kill does it no harm. honcho kills after 5.
 GRACE, LONGEST_SAVE, LONGEST_END = 2.5, 1.0, 1.5
 SESSION = {
     "lock_timeout": "2s",  # for a table, or the worker's own row of counts, that somebody holds
     "statement_timeout": "10s",
-    # A plan from when the tables were empty must not read all of one later.
+    # A plan that was made while a table was empty must not read all of it later.
     **session_settings.NESTED_LOOPS,
 }
 
@@ -113,7 +113,7 @@ class Worker:
                 ):
                     await self._delivery.finish(queue, GRACE)
         except (Unavailable, psycopg.Error, TimeoutError) as error:
-            logger.warning("%s", in_one_line(error))
+            logger.warning("can't write down how attempts ended: %s", in_one_line(error))
         if not self._delivery.is_done:
             logger.warning("what came of the last attempts was not saved, so they are made again")
         self._delivery.outcomes.tell(last=True)

@@ -20,9 +20,9 @@ new generation (`consumers.rollup.generation`), at `complete_to`: so it does not
 has lost. A leader that hangs is disconnected by Postgres after LEADER_TIMEOUT seconds.
 
 Two limits: a Redis that loses writes while the connection stays open, as behind a proxy that fails
-over, is noticed by its replication id, which this user must be allowed to see (INFO). And a leader
-that was superseded while it hung deletes the marks that it has made since; if it is killed before
-it has, they stay in Redis, where nobody reads them.
+over, is noticed by its replication id, which the user in REDIS_URL must be allowed to see (INFO).
+And a leader that was superseded while it hung deletes the marks that it has made since; if it is
+killed before it has, they stay in Redis, where nobody reads them.
 """
 
 import psycopg

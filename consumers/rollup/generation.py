@@ -6,9 +6,9 @@ goes back to `complete_to`: the rides past it may have been marked in a set that
 on an earlier leader can change nothing, however late it wakes up, because each of its transactions
 first locks the row, and finds another generation in it.
 
-The generation also names the lead's dirty set. The previous leader's is deleted first, and no other
-is touched: those of another database, or of a past that this one has lost, may be in the same
-Redis.
+The generation also names the lead's dirty set. The previous leader's, which the column `ick` names
+(after the gem Redis::Ick), is deleted first, and no other is touched: those of another database, or
+of a past that this one has lost, may be in the same Redis.
 """
 
 import secrets
@@ -26,8 +26,8 @@ DRAW = """
     UPDATE rollup_state SET generation = %(new)s, ick = %(new)s WHERE ick = %(before)s
     RETURNING complete_to
 """
-# A lock, not a condition of the UPDATE that follows: one that had waited for a successor would see
-# the new version of its row, but still the old rollup_state.
+# A lock, not a condition of the UPDATE that follows: that UPDATE, if it had waited for a successor,
+# would see the new version of its row, but still the old rollup_state.
 HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
 IS_OVERTAKEN = "SELECT NOT EXISTS (SELECT FROM rollup_state WHERE generation = %s)"
 # A minute that was set aside is not right for its rides: `complete_to` stays below them.

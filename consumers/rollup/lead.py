@@ -21,11 +21,12 @@ from rocket_rides.faults import reached
 from rocket_rides.log import Log
 
 # Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
-# for all of them. Where computing takes long, the pause grows, so that it gets a tenth of the time.
+# for all of them. If computing takes long, the pause grows, up to LONGEST_PAUSE, so that computing
+# gets a SHARE of the time.
 PAUSE = 0.25
 LONGEST_PAUSE = 0.5
 SHARE = 0.1
-# When a ride comes after a pause, the totals get the processors first: nobody waits for a minute.
+# When a ride comes after a pause, the totals get the processors first: nobody waits for the rollup.
 GIVE_WAY = 0.02
 
 

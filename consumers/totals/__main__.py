@@ -11,7 +11,7 @@ leaves the exact total of the rides up to the checkpoint.
 A crash leaves behind, by the step at which it comes:
 
 * before the commit: nothing. The batch is read again from the checkpoint; the reset is pending.
-* after the commit: nothing. The next batch starts behind this one; the reset is marked as applied.
+* after the commit: nothing. The next batch starts after this one; the reset is marked as applied.
 
 An idle consumer blocks on the stream, outside any transaction, and every IDLE_ROUND seconds checks
 for what no entry would tell it: a missing tail, a log that was wiped or restored, and a reset.

@@ -18,7 +18,7 @@ CREATE TABLE rides (
 CREATE INDEX rides_created_at ON rides USING brin (created_at)
     WITH (pages_per_range = 32, autosummarize = on);
 
--- A client's promise that equal keys mean one ride. Committed with that ride.
+-- A client's key: equal keys mean one ride. Committed with that ride.
 CREATE TABLE idempotency_keys (
     key varchar(255) PRIMARY KEY,
     distance numeric(12,3) NOT NULL

@@ -24,13 +24,13 @@ INSERT INTO cell (number) VALUES (current_setting('rocket_rides.cell')::integer)
 -- With another number, the ids that were given out would be another cell's.
 CREATE FUNCTION refuse_another_cell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'the number of a cell can not be changed' USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'a cell''s number can''t be changed' USING ERRCODE = 'check_violation';
 END $$;
 
 CREATE TRIGGER for_good BEFORE UPDATE OR DELETE OR TRUNCATE ON cell
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_another_cell();
 
--- The position before the cell's first, where all begin who follow the records.
+-- The position before the cell's first, where all who follow the records begin.
 --
 -- It has its owner's rights, since the rows of readers outside this project begin there, too.
 CREATE FUNCTION cell_start() RETURNS bigint LANGUAGE sql STABLE
@@ -131,7 +131,7 @@ CREATE TABLE checkpoints (
     ),
     position bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT checkpoints_position CHECK (position >= 0),
-    -- The types of records that it handles; others pass it, and are counted.
+    -- The types of records that it handles; it passes over others, and counts them.
     types text[] NOT NULL DEFAULT '{}',
     entries_passed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_passed CHECK (entries_passed >= 0),
@@ -154,7 +154,7 @@ CREATE TABLE checkpoints (
         CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
     resets_applied bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resets_applied CHECK (resets_applied >= 0),
-    -- The furthest position that it has reached since it was last set back to an earlier one.
+    -- The furthest position that it had ever reached when it was last set back.
     furthest bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
     distance_healed numeric(38,3) NOT NULL DEFAULT 0
@@ -177,8 +177,8 @@ CREATE TABLE consumer_states (
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 ) WITH (fillfactor = 50);
 
--- A log entry that is not a record, verbatim: names and values in turn.
-CREATE TABLE dead_letters (
+-- A log entry that is not a record, set aside verbatim: names and values in turn.
+CREATE TABLE set_aside_entries (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     consumer_kind text NOT NULL DEFAULT 'total',
     consumer_name text NOT NULL,
@@ -192,7 +192,7 @@ CREATE TABLE dead_letters (
 
 -- ------------------------------------------------------------------ the rollup
 
--- The rides up to `upto` that were requested in a minute: how many, and their distance.
+-- The rides up to `upto` that were taken in a minute: how many, and their distance.
 --
 -- Minutes are in UTC: no zone's offset is a fraction of a minute any more, but some were.
 CREATE TABLE ride_minutes (

@@ -35,7 +35,8 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--since",
         type=_duration,
         metavar="AGE",
-        help="those of the last 90s, 10m, 12h or 7d; otherwise all, or with --follow none",
+        help="entries of the last 90s, 10m, 12h or 7d; by default all, or with --follow only new"
+        " ones",
     )
     parser.add_argument("--follow", action="store_true", help="wait for new entries, until Ctrl-C")
     return parser.parse_args(arguments)

@@ -124,7 +124,7 @@ def _named(fields: list[bytes]) -> dict[bytes, bytes]:
 
 
 def _trace(values: dict[bytes, bytes]) -> Trace | None:
-    """The context that it carries; none, if what it carries is none."""
+    """The context that it carries; None if it carries none, or an invalid one."""
     if (parent := values.get(names.TRACEPARENT)) is None:
         return None
     state = values.get(names.TRACESTATE, b"")

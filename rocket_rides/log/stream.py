@@ -139,7 +139,10 @@ class Log:
             milliseconds = int(REPLICAS_TIMEOUT * 1000)
             having: int = self.command("WAIT", self._replicas, milliseconds)
             if having < self._replicas:
-                raise redis.ConnectionError(f"Redis: {having} of {self._replicas} replicas follow")
+                raise redis.ConnectionError(
+                    f"Redis: {having} of {self._replicas} replicas have the log"
+                    f" after {REPLICAS_TIMEOUT:g} s (LOG_REPLICAS)"
+                )
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""
@@ -210,7 +213,7 @@ class Log:
 def packed(records: Sequence[Staged]) -> tuple[bytes, bytes]:
     """Records and traces as APPEND takes them. Ids are text: Lua's numbers have only 53 bits.
 
-    A trace that is malformed, or longer than is allowed, stays behind: others send it on as it is.
+    A malformed or overlong trace is left out, since others would send it on as it is.
     """
     words = [word for id_, type_, data, _, _ in records for word in (str(id_), type_, data)]
     traces = {

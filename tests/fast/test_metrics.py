@@ -65,7 +65,7 @@ def test_what_is_told_is_what_is_known() -> None:
         ("reader_entries_set_aside_total", "kind=group reader=receipts"): 15,
         ("receipts_swept_total", ""): 6,
         ("receipts_given_up_total", ""): 11,
-        ("dead_letters", "kind=rollup"): 1,
+        ("set_aside_entries", "kind=rollup"): 1,
         ("reconciliation_age_seconds", ""): 35 * 3600,
         ("reconciliation_drift_meters", "reader=consumer0"): 0,
         ("reconciliation_drift_meters", "reader=consumer1"): 0.001,

@@ -208,9 +208,9 @@ def test_drift_is_a_problem_until_it_is_repaired() -> None:
     assert problems(facts(reconciliations=(run(Decimal(0)), earlier))) == []
 
 
-def test_dead_letters_wait_for_a_person_and_are_no_problem() -> None:
+def test_what_was_given_up_or_set_aside_waits_for_a_person_and_is_no_problem() -> None:
     waiting = replace(DATABASE.receipts, dead=3)
-    seen = facts(receipts=waiting, dead_letters={"total": 1, "receipts": 1})
+    seen = facts(receipts=waiting, set_aside_entries={"total": 1, "receipts": 1})
     assert problems(seen) == []
     receipts, entries = notices(seen)
     assert receipts.startswith("3 receipts")

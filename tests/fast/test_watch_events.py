@@ -197,17 +197,21 @@ def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() 
         Happened(MOMENT + timedelta(microseconds=each), f"no field {each}", is_fault=True)
         for each in range(8)
     )
-    before, after = facts(dead_letters={"total": 3}), facts(1, dead_letters={"total": 123})
     last = ["no field 5", "no field 6", "no field 7"]
-    assert told(before, facts(1, happened=listed[:1], dead_letters={"total": 4})) == ["no field 0"]
-    assert told(before, facts(1, happened=listed, dead_letters={"total": 120, "rollup": 3})) == [
+
+    def seen(moment: int = 1, listed: tuple[Happened, ...] = (), **entries: int) -> Facts:
+        return facts(moment, happened=listed, set_aside_entries=entries)
+
+    before, after = seen(0, total=3), seen(total=123)
+    assert told(before, seen(listed=listed[:1], total=4)) == ["no field 0"]
+    assert told(before, seen(listed=listed, total=120, rollup=3)) == [
         *last,
         "readers set 117 more entries aside",
     ]
     assert told(before, after) == ["readers set 120 more entries aside"]
-    assert told(after, facts(2, dead_letters={"total": 3})) == []
+    assert told(after, seen(2, total=3)) == []
     # At first there is nothing to compare with, but what is listed.
-    assert told(facts(happened=listed, dead_letters={"total": 120})) == last
+    assert told(seen(0, listed, total=120)) == last
 
 
 def test_names_that_are_gone_are_forgotten() -> None:

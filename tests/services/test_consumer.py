@@ -65,7 +65,8 @@ def test_an_invalid_entry_is_set_aside_once_and_stops_nothing(world: World) -> N
     assert exact(world, consumer)
     world.connection.execute("UPDATE checkpoints SET last_redis_id = '0-0'")  # read it again
     assert exact(world, world.consumer())
-    [row] = world.connection.execute("SELECT consumer_name, fields FROM dead_letters").fetchall()
+    kept = world.connection.execute("SELECT consumer_name, fields FROM set_aside_entries")
+    [row] = kept.fetchall()
     assert row == ("consumer0", [b"data", b"ride", b"prev", b"0"])
     assert counts(world).set_aside == 1
 

@@ -45,7 +45,7 @@ def test_what_a_reader_meets_is_counted_once_however_it_is_batched(
     expected = eventful(world)
     catch_up(world.consumer(batch_size=batch_size))
     assert counts(world) == expected
-    assert world.value("SELECT count(*) FROM dead_letters") == 2
+    assert world.value("SELECT count(*) FROM set_aside_entries") == 2
 
 
 def test_a_reader_tells_when_it_last_counted_a_ride(world: World) -> None:

@@ -17,7 +17,7 @@ GROWING = (
     "rides",
     "staged_log_records",
     "receipts",
-    "dead_letters",
+    "set_aside_entries",
     "terms",
     "reconciliations",
     "resets",
@@ -32,7 +32,7 @@ CROWD = [
     WHERE id % 3 = 0
     """,
     """
-    INSERT INTO dead_letters (consumer_name, redis_id, fields, reason)
+    INSERT INTO set_aside_entries (consumer_name, redis_id, fields, reason)
     SELECT 'a', n || '-0', '{{}}', 'no data' FROM generate_series(1, {0}) n
     """,
     """
@@ -110,7 +110,7 @@ def test_what_there_is_more_of_is_counted_up_to_the_limit(
     assert database.rides.staged == LIMIT
     assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
     assert max(reader.records_behind or 0 for reader in database.readers) == LIMIT
-    assert database.dead_letters == {"total": LIMIT}
+    assert database.set_aside_entries == {"total": LIMIT}
     assert database.receipts.dead + database.receipts.being_sent_again <= 2 * LIMIT
 
 

@@ -58,7 +58,7 @@ def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(world: 
 def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(world: World) -> None:
     """Else each attempt, after each of its failures, would leave a batch in the log."""
     world.take(1)
-    world.service("streamer", LOG_REPLICAS="1").says("0 of 1 replicas follow")
+    world.service("streamer", LOG_REPLICAS="1").says("0 of 1 replicas have the log")
     assert world.staged() == 1
     assert world.records() == []
     assert world.value("SELECT count(*) FROM terms") == 0

@@ -192,7 +192,7 @@ def test_what_the_router_had_sent_to_the_old_cell_takes_no_ride_there_later(cell
     late = cells.apis[0].post(**{"Idempotency-Key": "late"})
     assert is_problem(late, 503, MAYBE_TAKEN)
     assert late.headers["Retry-After"] == "1"
-    assert late.json()["detail"].startswith("this key moves to another cell")
+    assert late.json()["detail"].startswith("this key was moved to another cell")
     assert cells.rides() == taken
     assert cells.post("late").json()["ride"]["id"] > CELL_SIZE
 

@@ -66,7 +66,7 @@ def test_the_old_keys_go_and_each_block_is_visited_once_by_one_of_many_transacti
 
 def test_only_the_ranges_own_blocks_are_read(world: World) -> None:
     world.connection.execute(KEYS, [3])
-    values = {"first": "(128,0)", "behind": "(256,0)", "cutoff": "2000-01-01"}
+    values = {"first": "(128,0)", "end": "(256,0)", "cutoff": "2000-01-01"}
     plan = world.connection.execute(f"EXPLAIN {pruning.PRUNE_BLOCKS}", values).fetchall()
     wanted = "TID Cond: ((ctid >= '(128,0)'::tid) AND (ctid < '(256,0)'::tid))"
     assert wanted in [line.strip() for (line,) in plan], plan
@@ -77,7 +77,7 @@ def test_a_key_goes_once_its_time_is_over_and_not_at_its_end(world: World) -> No
     created = datetime(2026, 1, 1, tzinfo=UTC)
     world.connection.execute("UPDATE idempotency_keys SET created_at = %s", [created])
     for later, gone in ((timedelta(), 0), (timedelta.resolution, 1)):
-        values = {"first": "(0,0)", "behind": "(9,0)", "cutoff": created + later}
+        values = {"first": "(0,0)", "end": "(9,0)", "cutoff": created + later}
         assert world.connection.execute(pruning.PRUNE_BLOCKS, values).rowcount == gone
 
 

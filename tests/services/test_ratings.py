@@ -48,7 +48,7 @@ def test_a_ride_is_rated_once_and_the_same_again_changes_nothing(
     assert [answer.json() for answer in answers] == [{"rating": {"ride_id": ride, "stars": 4}}] * 2
     other = api.client.post(f"/rides/{ride}/rating", data={"stars": "5"})
     assert is_problem(other, 409)
-    assert other.json()["detail"] == f"ride {ride} was already rated with 4 stars"
+    assert other.json()["detail"] == f"ride {ride} was already rated: 4 of 5 stars"
     assert world.connection.execute(SUMS).fetchone() == (1, 4)
     assert world.staged() == 2
 
@@ -130,7 +130,7 @@ def test_what_is_no_rating_is_set_aside_by_the_one_reader_that_handles_ratings(
     drain(world.streamer())
     assert exact(world, total)
     assert is_exact(world, reader)  # it heals what the entry did not tell
-    found = world.connection.execute("SELECT consumer_kind, consumer_name FROM dead_letters")
+    found = world.connection.execute("SELECT consumer_kind, consumer_name FROM set_aside_entries")
     assert found.fetchall() == [("ratings", "ratings0")]
 
 
@@ -145,7 +145,7 @@ def test_a_type_that_nobody_knows_passes_everyone(world: World) -> None:
     drain(world.streamer())
     assert exact_up_to(world, total)
     assert is_exact(world, reader)
-    assert world.value("SELECT count(*) FROM dead_letters") == 0
+    assert world.value("SELECT count(*) FROM set_aside_entries") == 0
     assert world.value("SELECT min(entries_passed) FROM checkpoints") == 2
 
 

@@ -149,7 +149,7 @@ def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_se
     add(world.stream, named(1, '{"id": 1, "distance": 666}', 0, "f" * 16))
     worker = staff.worker("one")
     worker.until(lambda: staff.pending == 0 and staff.outcomes() == 1)
-    kept = "SELECT reason FROM dead_letters WHERE consumer_kind = 'receipts'"
+    kept = "SELECT reason FROM set_aside_entries WHERE consumer_kind = 'receipts'"
     [[reason]] = world.connection.execute(kept).fetchall()
     assert reason == "no field 'id'"
     counted = "SELECT entries_not_ours, entries_set_aside FROM receipts_workers"

@@ -170,8 +170,8 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     assert is_complete(world)
     assert total.at.position == world.start
     assert catch_up(total) == world.truth
-    letters = world.connection.execute("SELECT consumer_kind FROM dead_letters ORDER BY 1")
-    assert letters.fetchall() == [("rollup",), ("total",)]
+    kinds = world.connection.execute("SELECT consumer_kind FROM set_aside_entries ORDER BY 1")
+    assert kinds.fetchall() == [("rollup",), ("total",)]
     world.send(3)
     assert catch_up(total) == world.truth
     hurry(lead(world))  # which goes back to ride 2, and alone

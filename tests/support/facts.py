@@ -65,7 +65,7 @@ def database(**changed: Any) -> Database:
         agreement=Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL}),
         rollup=Rollup(Lead(True, 0), 12_345, 0, 0),
         receipts=receipts(),
-        dead_letters={},
+        set_aside_entries={},
         reconciliations=(reconciliation(),),
     )
     return replace(well, **changed)

@@ -69,7 +69,7 @@ FACTS = facts(
         entries_passed=16,
         entries_set_aside=15,
     ),
-    dead_letters={"total": 2, "rollup": 1},
+    set_aside_entries={"total": 2, "rollup": 1},
     reconciliations=(reconciliation(drift={"consumer1": Decimal("0.001")}),),
 )
 assert FACTS.database

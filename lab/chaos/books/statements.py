@@ -98,9 +98,9 @@ COUNTS = """
     UNION ALL
     SELECT format('%s counts %s entries set aside of %s', name, entries_set_aside, number)
     FROM checkpoints, LATERAL (
-        SELECT count(*) AS number FROM dead_letters
+        SELECT count(*) AS number FROM set_aside_entries
         WHERE (consumer_kind, consumer_name) = (kind, name)
-    ) letters WHERE entries_set_aside <> number
+    ) entries WHERE entries_set_aside <> number
     UNION ALL
     SELECT format('%s counts %s resets applied of %s', name, resets_applied, number)
     FROM checkpoints, LATERAL (
@@ -209,7 +209,7 @@ DELIVERED = """
     FROM receipts WHERE outcome IS NULL OR replay_at IS NOT NULL
 """
 SET_ASIDE = """
-    SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM dead_letters
+    SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM set_aside_entries
     UNION ALL
     SELECT format('the minute %s was set aside: %s',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), reason) FROM set_aside_minutes
