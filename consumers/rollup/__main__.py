@@ -74,7 +74,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
                 with crashes.noted():
                     lead = Lead(connection, log, config.batch_size)
                     upto = lead.generation.complete_to
-                    progress.announce(f"leading; every minute is right up to ride {upto}")
+                    progress.announce(f"leading; every minute is right up to position {upto}")
                     rate = config.crash_rate
                     running.rounds(lead, [report], connection, progress, stop, rate, IN_A_ROUND)
 

@@ -240,7 +240,7 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
 def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> None:
     world.service("streamer").says("leading")
     world.take(1, 2, 3)
-    right = f"leading; every minute is right up to ride {world.start}"
+    right = f"leading; every minute is right up to position {world.start}"
     process = world.service("consumers.rollup").says(right)
     process.says("3 rides rolled up, ")
     eventually(lambda: is_complete(world))

@@ -9,12 +9,12 @@ from lab.chaos.fleet import CONSUMERS
 
 # Nothing is complete before the streamer has committed it. In the rollup it must be marked, too.
 EARLY = """
-    SELECT format('the rollup is complete to ride %s, marked up to %s, and %s is the last one sent',
+    SELECT format('the rollup is complete to position %s, marked up to %s, and %s is the last sent',
                   complete_to, position, last_sent_id)
     FROM rollup_state, checkpoints, streamer_state
     WHERE kind = 'rollup' AND (complete_to > position OR position > last_sent_id)
     UNION ALL
-    SELECT format('the inbox is complete to ride %s, and %s is the last one sent',
+    SELECT format('the inbox is complete to position %s, and %s is the last one sent',
                   inbox_to, last_sent_id)
     FROM receipts_state, streamer_state WHERE inbox_to > last_sent_id
 """
@@ -36,7 +36,7 @@ MINUTES = """
 """
 # Up to complete_to, each ride is in its minute; and no label is past last_sent.
 COMPLETE_MINUTES = """
-    SELECT format('ride %s is not in the minute %s, and the rollup is complete to ride %s',
+    SELECT format('ride %s is not in the minute %s, and the rollup is complete to position %s',
                   id, to_char(created_at AT TIME ZONE 'UTC', 'HH24:MI'), complete_to)
     FROM rollup_state, rides
     LEFT JOIN ride_minutes ON minute = date_trunc('minute', created_at, 'UTC')
@@ -49,13 +49,13 @@ COMPLETE_MINUTES = """
 # Up to inbox_to, each ride is in the inbox; up to complete_to, it has its outcome. No attempt came
 # before its ride was sent.
 COMPLETE_RECEIPTS = """
-    SELECT format('ride %s has no outcome, and receipts are complete to ride %s', id, complete_to)
+    SELECT format('ride %s has no outcome, and receipts are complete to position %s', id, complete_to)
     FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
     WHERE id <= complete_to AND outcome IS NULL AND NOT EXISTS (
         SELECT FROM chaos.drifts WHERE (kind, victim) = ('outcome', id::text)
     )
     UNION ALL
-    SELECT format('ride %s is not in the inbox, which is complete to ride %s', id, inbox_to)
+    SELECT format('ride %s is not in the inbox, which is complete to position %s', id, inbox_to)
     FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
     WHERE id <= inbox_to AND ride_id IS NULL AND NOT EXISTS (
         SELECT FROM chaos.drifts WHERE (kind, victim) = ('outcome', id::text)
@@ -190,9 +190,9 @@ ALL_TOTALS = f"""
     FROM checkpoints WHERE kind = 'total' HAVING count(*) <> {len(CONSUMERS)}
 """  # noqa: S608
 ROLLED_UP = """
-    SELECT format('the rollup is complete to ride %s, not %s', complete_to, ride)
-    FROM rollup_state, (SELECT coalesce(max(id), cell_start()) AS ride FROM log_records) newest
-    WHERE complete_to <> ride
+    SELECT format('the rollup is complete to position %s, not %s', complete_to, newest)
+    FROM rollup_state, (SELECT coalesce(max(id), cell_start()) AS newest FROM log_records) sent
+    WHERE complete_to <> newest
 """
 ASKED = """
     SELECT format('a reset of %s is pending', consumer_name) FROM resets WHERE status = 'pending'
@@ -201,9 +201,9 @@ ASKED = """
     FROM recomputations WHERE status = 'pending'
 """
 DELIVERED = """
-    SELECT format('receipts are complete to ride %s, not %s', complete_to, ride)
-    FROM receipts_state, (SELECT coalesce(max(id), cell_start()) AS ride FROM log_records) newest
-    WHERE complete_to <> ride
+    SELECT format('receipts are complete to position %s, not %s', complete_to, newest)
+    FROM receipts_state, (SELECT coalesce(max(id), cell_start()) AS newest FROM log_records) sent
+    WHERE complete_to <> newest
     UNION ALL
     SELECT format('the receipt of ride %s is still to be sent', ride_id)
     FROM receipts WHERE outcome IS NULL OR replay_at IS NOT NULL
