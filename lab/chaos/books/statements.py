@@ -49,7 +49,7 @@ COMPLETE_MINUTES = """
 # Up to inbox_to, each ride is in the inbox; up to complete_to, it has its outcome. No attempt came
 # before its ride was sent.
 COMPLETE_RECEIPTS = """
-    SELECT format('ride %s has no outcome, and receipts are complete to position %s', id, complete_to)
+    SELECT format('ride %s has no outcome, and receipts are complete to %s', id, complete_to)
     FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
     WHERE id <= complete_to AND outcome IS NULL AND NOT EXISTS (
         SELECT FROM chaos.drifts WHERE (kind, victim) = ('outcome', id::text)
