@@ -179,7 +179,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
         process = psutil.Process(job.process.pid)
         assert FIRST_COMPILER_ALONE in (options_of_java(process) or "")
         family = process.children(recursive=True)
-        job.process.send_signal(signal.SIGINT)
+        job.interrupt()
         assert job.ends(SPARK_PATIENCE) == 128 + signal.SIGINT
         assert job.output.read_text() == ""
         eventually(lambda: not any(map(alive, family)), "the end of Java")

@@ -107,7 +107,7 @@ def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
     """And nothing else once more; then it is proved."""
     world = staff.world
     taken = sent(world, 20)
-    worker = staff.worker("one", SOON)
+    worker = staff.worker("one", **SOON)
     worker.until(lambda: staff.complete_to == 20)
     world.connection.execute(loss, [[7, 12]])
     assert night(world).missing == WrongRides(2, (7, 12))

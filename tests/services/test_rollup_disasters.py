@@ -22,7 +22,7 @@ from rocket_rides.log import Staged
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 from streamer.repair import repair
-from tests.support.clusters import restore
+from tests.support.clusters import each_stream_server, restore
 from tests.support.disasters import (
     Rides,
     crash_postgres,
@@ -81,7 +81,7 @@ def lose_the_last_marks(world: World) -> None:
 
 
 @pytest.mark.proves("marks-lost")
-@pytest.mark.stream_servers
+@each_stream_server
 @pytest.mark.parametrize("lose", [flush, flush_before_a_ride, fail_over, lose_the_last_marks])
 def test_marks_that_redis_loses_are_missed_and_made_again(
     world: World, lose: Callable[[World], None]

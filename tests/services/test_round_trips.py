@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from types import SimpleNamespace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -17,7 +16,7 @@ from consumers.running import IDLE_ROUND
 from consumers.totals.total import Total
 from rocket_rides import database, session_settings
 from rocket_rides.log import Log
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.settings import PROJECT
 from streamer import checks
 from streamer.__main__ import IDLE_POLL
 from streamer.doorbell import Doorbell
@@ -28,7 +27,7 @@ from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
 from tests.support.looks import looking
-from tests.support.receipts import USUALLY, Colleague
+from tests.support.receipts import SECRET, Colleague
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry
 from tests.support.world import Consumer, World, catch_up, drain
@@ -98,15 +97,13 @@ class Counting(NamedTuple):
 
     def worker(self, receiver: Receiver) -> Colleague:
         """One of the receipts, which claims and sweeps as often as by default."""
-        servers = SimpleNamespace(
-            postgres_url=self.postgres_url,
-            redis=SimpleNamespace(url=self.redis_url),
-            stream=self.world.stream,
-            connection=self.world.connection,
+        config = self.world.config(
+            database_url=self.postgres_url,
+            redis_url=self.redis_url,
+            receipt_url=receiver.url,
+            receipt_secret=SECRET,
         )
-        usual = Settings()
-        limits = USUALLY._replace(claim_after=usual.claim_after, sweep_after=usual.sweep_after)
-        return Colleague(cast(World, servers), receiver.url, "one", limits)
+        return Colleague(config, "one")
 
     def connect(self, **session: str) -> psycopg.Connection:
         connection = database.connect(self.postgres_url, "counted", **session)

@@ -7,6 +7,7 @@ import httpx
 from jsonschema import Draft202012Validator
 
 from api.views import DESCRIPTION
+from demo.embedded.welcome import answers
 from lab.ports import free_ports
 from tests.support.world import Service, World, eventually
 
@@ -28,10 +29,7 @@ class Api:
         eventually(self.answers, "an answer of the API")
 
     def answers(self) -> bool:
-        try:
-            return self.client.get("/healthz").status_code == 200
-        except httpx.TransportError:
-            return False
+        return answers(f"127.0.0.1:{self.port}", "/healthz")
 
     def post(self, distance: object = "5", **headers: str) -> httpx.Response:
         return self.client.post("/rides", data={"distance": distance}, headers=headers)

@@ -28,10 +28,7 @@ FLAGS = (
     "no-sandbox",  # which root can't have
     "disable-gpu",
     "disable-quic",
-    "no-first-run",
-    "disable-background-networking",
     "disable-component-update",
-    "disable-sync",
     "no-proxy-server",
     # One process renders whatever is opened: none is kept for a page that was left, or may come.
     "renderer-process-limit=1",
@@ -101,7 +98,7 @@ class Browser:
             except (JavascriptException, StaleElementReferenceException):
                 return None
 
-        return eventually(settled, what, pause=LOOK_EVERY)  # type: ignore[return-value]
+        return eventually(settled, what, pause=LOOK_EVERY)
 
     def shows(self, text: str, selector: str = "body") -> None:
         """Wait until an element that the selector finds shows the text, in whatever case."""
@@ -110,7 +107,7 @@ class Browser:
             self.eventually(
                 lambda: any(wanted in each.lower() for each in self.texts(selector)), text
             )
-        except AssertionError as error:
+        except TimeoutError as error:
             raise AssertionError(f"{text!r} is not in {self.texts(selector)}") from error
 
     def texts(self, selector: str) -> list[str]:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
+from demo.embedded import stock
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.backup import Backup
@@ -21,6 +23,11 @@ from tests.support.prepared import put_into
 from tests.support.world import World, eventually
 
 _numbers = itertools.count()
+
+# Marks what is run on Valkey and on the oldest Redis that the code supports.
+each_stream_server = pytest.mark.parametrize(
+    "redis", ["valkey"] if stock.named(stock.REDIS) else STREAM_SERVERS, indirect=True
+)
 
 
 @contextmanager
@@ -84,16 +91,6 @@ def world_on(
         world.log().redis.delete(stream)
     finally:
         world.close()
-
-
-@contextmanager
-def world_of_its_own(redis: Redis, folder: Path, prepared: Path) -> Iterator[World]:
-    """A migrated database that is the only one of its cluster, and an empty log."""
-    with (
-        migrated(prepared) as server,
-        world_on(server, redis, server.sockets.parent.name, folder) as world,
-    ):
-        yield world
 
 
 def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
