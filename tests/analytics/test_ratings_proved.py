@@ -5,8 +5,7 @@ import pytest
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
 from tests.support.books import Books
-from tests.support.ratings import RATE
-from tests.support.world import drain
+from tests.support.world import RATE, drain
 
 
 @pytest.mark.proves("ratings-proved")

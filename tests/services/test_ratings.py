@@ -11,8 +11,7 @@ from streamer.repair import repair
 from tests.support.api import Api, is_problem
 from tests.support.disasters import stranded
 from tests.support.entries import named
-from tests.support.ratings import RATE
-from tests.support.world import World, catch_up, drain, exact, transaction
+from tests.support.world import RATE, World, catch_up, drain, exact, transaction
 
 SUMS = "SELECT count(*), coalesce(sum(stars), 0) FROM ratings"
 KEPT = "SELECT ratings, stars FROM rating_sums"

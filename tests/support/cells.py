@@ -1,7 +1,6 @@
 """Two cells, each an API on a database of its own, and HAProxy before them."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from api.router.slots import SLOTS, HAProxy, read, write
 from demo.embedded.servers import Postgres, Redis
 from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
+from lab.processes import start
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.settings import PROJECT
@@ -53,16 +53,13 @@ class Cells:
     def start(self) -> None:
         """Start the router, and wait until it takes both cells for healthy."""
         assert HAPROXY
-        self._process = subprocess.Popen(
-            [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)],
-            env=os.environ | self.settings,
-            stderr=subprocess.DEVNULL,
-        )
+        command = [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)]
+        self._process = start(command, os.environ | self.settings, subprocess.DEVNULL)
         eventually(self._is_up, "a router with two cells")
 
     def stop(self) -> None:
         if self._process:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.terminate()
             self._process.wait(PATIENCE)
             self._process = None
 
