@@ -5,7 +5,8 @@ import pytest
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
 from tests.support.books import Books
-from tests.support.world import RATE, drain
+from tests.support.entries import RATE
+from tests.support.world import drain
 
 
 @pytest.mark.proves("ratings-proved")

@@ -23,10 +23,7 @@ from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 from streamer.repair import repair
 from tests.support.clusters import each_stream_server, restore
-from tests.support.disasters import (
-    flush,
-    stranded,
-)
+from tests.support.disasters import flush, stranded
 from tests.support.entries import RIDE
 from tests.support.rollup import (
     complete_to,

@@ -22,6 +22,7 @@ from rocket_rides.cells import CELL_SIZE
 from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
+from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, World, eventually
 
 
@@ -127,12 +128,13 @@ def key_of(slots: range) -> str:
 
 
 @contextmanager
-def two_cells(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[Cells]:
+def two_cells(postgres: Postgres, redis: Redis) -> Iterator[Cells]:
     """They share the servers, whatever cell the other tests run on."""
     if HAPROXY is None:
         pytest.skip("there is no haproxy here")
     with ExitStack() as exits:
         exits.enter_context(pytest.MonkeyPatch.context()).delenv("CELL", raising=False)
+        folder = exits.enter_context(short_folder())
         worlds = [exits.enter_context(fresh_world(postgres, redis, folder, {})) for _ in "ab"]
         for cell, world in enumerate(worlds):
             upgrade(world.postgres_url, cell)

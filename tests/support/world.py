@@ -28,7 +28,6 @@ PATIENCE = float(os.environ.get("TESTS_PATIENCE", "30"))
 
 T = TypeVar("T")
 
-# As the API takes and rates rides, in statements of the tests' own.
 TAKE_RIDES = """
     WITH ride AS (
         INSERT INTO rides (distance, created_at)
@@ -40,14 +39,6 @@ TAKE_RIDES = """
         SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
     )
     SELECT id FROM ride ORDER BY id
-"""
-
-# Its number, its stars.
-RATE = """
-    WITH rating AS (INSERT INTO ratings (ride_id, stars) VALUES (%s, %s) RETURNING *)
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'rating', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)
-    FROM rating
 """
 
 
