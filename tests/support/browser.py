@@ -30,10 +30,6 @@ FLAGS = (
     "disable-quic",
     "disable-component-update",
     "no-proxy-server",
-    # One process renders whatever is opened: none is kept for a page that was left, or may come.
-    "renderer-process-limit=1",
-    "disable-site-isolation-trials",
-    "disable-features=BackForwardCache,SpareRendererForSitePerProcess",
     "remote-debugging-pipe",  # closed with the driver: the browser does not outlive it
 )
 # selenium asks no server which driver to take, nor tells one that it is in use.

@@ -86,11 +86,9 @@ def world_on(
 ) -> Iterator[World]:
     """A world with an empty log, by default on the only database of a cluster."""
     world = World(postgres, redis, url or postgres.url, stream, folder)
-    try:
+    with world.exits:
         yield world
         world.log().redis.delete(stream)
-    finally:
-        world.close()
 
 
 def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:

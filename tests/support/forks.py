@@ -1,7 +1,7 @@
 """`python -m module` as a fork of an interpreter that has imported most of what it needs.
 
 A test run starts hundreds of services, and importing packages is ten times the work of all else at
-their start: files of tests that start many take a fifth longer without this. The tests of a whole
+their start: files of tests that start many take a third longer without this. The tests of a whole
 fleet prove that each service also starts from nothing.
 """
 

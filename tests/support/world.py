@@ -1,10 +1,11 @@
 """A database and a log of its own for each test, and the services that work on them."""
 
+import itertools
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -75,19 +76,15 @@ class World:
     stream: str
     folder: Path
     own_connection: psycopg.Connection | None = None
-    connections: list[psycopg.Connection] = field(default_factory=list)
-    logs: list[Log] = field(default_factory=list)
-    processes: list["Service"] = field(default_factory=list)
+    exits: ExitStack = field(default_factory=ExitStack)  # what ends with it
+    outputs: Iterator[int] = field(default_factory=itertools.count)
 
     def connect(self, **session: str) -> psycopg.Connection:
         connection = database.connect(self.postgres_url, "test", **session)
-        self.connections.append(connection)
-        return connection
+        return self.exits.enter_context(closing(connection))
 
     def log(self) -> Log:
-        log = Log(self.redis.url, self.stream)
-        self.logs.append(log)
-        return log
+        return self.exits.enter_context(Log(self.redis.url, self.stream))
 
     def destroy_group(self, name: str) -> None:
         """Remove a consumer group of the stream, and all that is pending in it."""
@@ -107,11 +104,11 @@ class World:
 
     def new_output(self, name: str) -> Path:
         """The file for the output of a process."""
-        return self.folder / f"{name}-{len(self.processes)}.log"
+        return self.folder / f"{name}-{next(self.outputs)}.log"
 
     def started(self, service: "Service") -> "Service":
         """One that ends with this world."""
-        self.processes.append(service)
+        self.exits.callback(service.kill)
         return service
 
     @property
@@ -198,14 +195,6 @@ class World:
 
     def staged(self) -> int:
         return self.value("SELECT count(*) FROM staged_log_records")
-
-    def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-        for connection in self.connections:
-            connection.close()
-        for log in self.logs:
-            log.redis.close()
 
 
 def take(
