@@ -30,7 +30,7 @@ def postgreses(prepared: Path) -> Iterator[PostgresPair]:
 
 
 def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(world: World) -> None:
-    with redis_pair("valkey") as pair:
+    with redis_pair() as pair:
 
         def log() -> Log:
             """On whichever server is the primary now."""

@@ -13,7 +13,7 @@ import pytest
 
 from demo.embedded import stock
 from demo.embedded.servers import Postgres, Redis
-from demo.embedded.stream_servers import STREAM_SERVERS
+from demo.embedded.stream_servers import STREAM_SERVERS, VALKEY
 from lab.chaos.backup import Backup
 from lab.chaos.postgres_pair import PostgresPair
 from lab.chaos.proxy import HOST
@@ -67,8 +67,7 @@ def cluster(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
         try:
             yield server
         finally:
-            if server.running:
-                server.stop()
+            server.stop()
 
 
 @contextmanager
@@ -103,9 +102,9 @@ def until_promoted(world: World) -> None:
 
 
 @contextmanager
-def redis_pair(kind: str) -> Iterator[RedisPair]:
+def redis_pair() -> Iterator[RedisPair]:
     with short_folder() as folder:
-        pair = RedisPair(folder, STREAM_SERVERS[kind])
+        pair = RedisPair(folder, VALKEY)
         try:
             pair.start()
             yield pair
