@@ -85,7 +85,7 @@ def test_receipts_that_are_complete_agree(delivered: World) -> None:
 
 
 @pytest.mark.proves("receipt-repaired")
-@pytest.mark.parametrize("loss", [DELETE, FORGET])
+@pytest.mark.parametrize("loss", [DELETE, FORGET], ids=["deleted", "forgotten"])
 def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     delivered: World, loss: str
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     assert proved(delivered) == Proved(20, (Stretch(0, 20),))
 
 
-@pytest.mark.parametrize("loss", [DELETE, FORGET])
+@pytest.mark.parametrize("loss", [DELETE, FORGET], ids=["deleted", "forgotten"])
 def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
     staff: Staff, loss: str
 ) -> None:

@@ -28,8 +28,7 @@ T = TypeVar("T")
 
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
 
-
-# Settings of a worker for which nobody waits long; in seconds.
+# Settings of a worker that soon claims what others have read, and sweeps; in seconds.
 SOON = {"claim_after": 0.3, "sweep_after": 0.15}
 
 
