@@ -3,14 +3,14 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, LiteralString
 
 import psycopg
 from psycopg import sql
 
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Overtaken, Unavailable
 from rocket_rides.log import Record
 
 logger = logging.getLogger("consumer")
@@ -43,6 +43,7 @@ class Handler(ABC):
     # returns is what `take` gets. Raises Invalid. Records of other types pass it.
     TYPES: ClassVar[Mapping[str, Callable[[Record], Any]]]
     RECORD = "record"  # what a person calls one of them
+    STATE = "state"  # and what is made of them
 
     def __init__(self, connection: psycopg.Connection, name: str) -> None:
         self.connection = connection
@@ -62,16 +63,30 @@ class Handler(ABC):
         then nothing is counted, and the checkpoint does not move.
         """
 
-    def lost(self, what: str, at: Place) -> Unavailable:
-        """What `load` raises where the state was deleted: going on from 0 would be wrong for ever.
+    def read_state(self, select: LiteralString, at: Place) -> tuple[Any, ...]:
+        """The row of the state that `select` finds by the name, for `load`.
 
-        It says how a person makes the consumer start anew.
+        Raises Unavailable when it was deleted, since going on from 0 would be wrong for ever. It
+        says how a person makes the consumer start anew.
         """
-        forget = FORGET.format(self.KIND, self.name).as_string(self.connection)
-        return Unavailable(
-            f"{self.name} has a checkpoint, at position {at.position}, but no {what}; this makes"
-            f" it start from the first {self.RECORD}: {forget}"
-        )
+        row = self.connection.execute(select, [self.name]).fetchone()
+        if row is None:
+            forget = FORGET.format(self.KIND, self.name).as_string(self.connection)
+            raise Unavailable(
+                f"{self.name} has a checkpoint, at position {at.position}, but no {self.STATE};"
+                f" this makes it start from the first {self.RECORD}: {forget}"
+            )
+        return row
+
+    def write_state(self, update: LiteralString, *values: object) -> tuple[Any, ...]:
+        """Change the row of the state by these values and the name; what `update` returns of it.
+
+        Raises Overtaken when it is gone: then the checkpoint must not move.
+        """
+        row = self.connection.execute(update, [*values, self.name]).fetchone()
+        if row is None:
+            raise Overtaken(f"the {self.STATE} of {self.name} is gone")
+        return row
 
     def prepare(self, after: int, upto: int) -> int:
         """Do what may be repeated, for its records with `after < id <= upto`. In no transaction.

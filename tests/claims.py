@@ -28,7 +28,7 @@ CLAIMS = {
         again="Even ids drawn between the barrier's two looks keep that order.",
     ),
     "order-of-kinds": Claim(
-        "So are records of a kind whose table is still being made.", "streamer/barrier.py", 2
+        "Records whose table is still being made keep that order, too.", "streamer/barrier.py", 2
     ),
     "gap-noticed": Claim("A reader notices what the log has lost.", "consumers/digest.py", 3),
     "gap-healed": Claim(
@@ -37,7 +37,7 @@ CLAIMS = {
     "counts-once": Claim("Every ride counts once.", "consumers/checkpoint.py", 4),
     "exact": Claim("Totals are exact: no sum is rounded.", "rocket_rides/distance.py", 7),
     "true-entries": Claim(
-        "Only entries that this database's streamer committed count.", "consumers/belief.py", 10
+        "Only entries committed by this database's streamer count.", "consumers/belief.py", 10
     ),
     "minutes": Claim(
         "Every minute is right up to `complete_to`.", "consumers/rollup/indexer.py", 14
@@ -74,7 +74,7 @@ CLAIMS = {
         "consumers/ratings/stars.py",
         4,
     ),
-    "rated-once": Claim("A ride is rated once, however often it is asked.", "api/rating.py", 1),
+    "rated-once": Claim("A ride is rated once, however often clients ask.", "api/rating.py", 1),
     "ratings-proved": Claim(
         "Spark proves the ratings, and a wrong sum is counted anew.",
         "analytics/proofs/ratings.py",
@@ -132,7 +132,7 @@ CLAIMS = {
         0,
     ),
     "cell": Claim(
-        "What two cells say of their rides can be told apart.",
+        "No two cells give a record the same id.",
         "migrations/versions/0010_schema.py",
         0,
     ),

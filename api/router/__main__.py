@@ -12,8 +12,8 @@ again goes on, and running it with the old cell gives the slots back:
 5. before HAProxy knows it: the same, until it is restarted.
 
 A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
-has already, or for any if it has none, this puts the fence up, has the other cells forget the keys
-of rides that are lost, and copies what they still have of the others.
+has already, or for `none`, this puts the fence up, has all cells forget the keys of rides that are
+lost, and copies the other keys that they still have.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -38,6 +38,8 @@ from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import reached
 from rocket_rides.process import Parser
 from rocket_rides.words import count
+
+NO_SLOTS = "none"
 
 
 class Step(Enum):
@@ -72,14 +74,14 @@ def move(
         if unknown := {*now.values()} - cells.keys():
             raise Refused(f"cell {min(unknown)} was given slots meanwhile: run this again")
         owners = {now[slot] for slot in chosen}
-        if owners != {target}:
+        if owners - {target}:
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
         slots.write(path, now)  # it can be written
         try:
             return _move(chosen, cells, target, path, router, now)
         except (Refused, psycopg.Error, OSError, KeyboardInterrupt) as reason:
-            back = " or ".join(map(str, sorted(owners)))
+            back = " or ".join(map(str, sorted(owners or {target})))
             by_hand = isinstance(reason, KeyboardInterrupt)
             why = "interrupted" if by_hand else in_one_line(reason)
             raise Unfinished(
@@ -102,10 +104,11 @@ def _move(
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
-    # Those that do not have the slots now may know keys that who has them lost in a restore.
+    # Who has the slots comes first: the others may know keys that it lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
+    cells[target].forget_lost([cells[cell] for cell in others])
     for cell in others:
-        cells[cell].forget_lost(cells[target])
+        cells[cell].forget_lost([cells[target]])
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     for keys in cells.values():
@@ -130,8 +133,10 @@ def _database(cell: int, databases: Mapping[int, str]) -> str:
 
 
 def some_slots(text: str) -> set[str]:
-    """Slots such as `00-7f,a0`. Raises argparse.ArgumentTypeError."""
+    """Slots such as `00-7f,a0`, or `none`. Raises argparse.ArgumentTypeError."""
     chosen: set[str] = set()
+    if text == NO_SLOTS:
+        return chosen
     for part in text.lower().split(","):
         first, is_range, last = part.partition("-")
         last = last if is_range else first
@@ -164,7 +169,7 @@ def a_cell(text: str) -> int:
 def main() -> None:
     """Move slots, and say how many keys went along."""
     parser = Parser("python -m api.router", __doc__)
-    parser.add_argument("slots", type=some_slots, metavar="SLOTS", help="such as 00-7f,a0")
+    parser.add_argument("slots", type=some_slots, metavar="SLOTS", help="such as 00-7f,a0, or none")
     parser.add_argument("cell", type=a_cell, metavar="CELL", help="the number of the cell")
     given = parser.parse_args()
     try:
@@ -178,8 +183,8 @@ def main() -> None:
         sys.exit("not moved: interrupted")
     except Unfinished as reason:
         sys.exit(f"not moved yet: {reason}")
-    moved = count(len(given.slots), "slot")
-    print(f"cell {given.cell} has {moved}; {count(copied, 'key')} copied")  # noqa: T201
+    has = f"has these {count(len(given.slots), 'slot')}" if given.slots else "is prepared"
+    print(f"cell {given.cell} {has}; {count(copied, 'key')} copied")  # noqa: T201
 
 
 def _databases() -> Iterator[tuple[int, str]]:

@@ -8,7 +8,8 @@ answers 503 with Retry-After. Nothing depends on how long anybody waits, or on w
 
 import sys
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from typing import TypeVar
 
 import psycopg
@@ -73,7 +74,10 @@ TAKE_IN = """
     INSERT INTO idempotency_keys (key, distance, ride_id, created_at)
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
-RIDES_OF = f"SELECT ride_id FROM idempotency_keys WHERE ride_id / {CELL_SIZE} = %s"  # noqa: S608
+RIDES_OF = f"""
+    SELECT ride_id / {CELL_SIZE}, array_agg(ride_id) FROM idempotency_keys
+    WHERE ride_id / {CELL_SIZE} = ANY(%s) GROUP BY 1
+"""  # noqa: S608
 LOST = """
     SELECT id FROM unnest(%s::bigint[]) AS given (id)
     WHERE NOT EXISTS (SELECT FROM rides WHERE rides.id = given.id)
@@ -113,6 +117,9 @@ class Keys:
             raise
 
     def close(self) -> None:
+        # The lock first: the server may take a while to notice that a session is closed.
+        with suppress(psycopg.Error):
+            self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._connection.close()
 
     def take_only(self, slots: Set[str], *, new: Set[str] = frozenset()) -> set[str]:
@@ -157,13 +164,15 @@ class Keys:
             )
         return copied
 
-    def forget_lost(self, home: "Keys") -> None:
-        """Delete the keys of rides that `home` has taken, and has lost in a restore.
+    def forget_lost(self, homes: Sequence["Keys"]) -> None:
+        """Delete the keys of rides that these cells have taken, and have lost in a restore.
 
         Else they would be answered with these rides, or with others that get their ids.
         """
-        ids = [id_ for [id_] in self._connection.execute(RIDES_OF, [home.cell])]
-        lost = [id_ for [id_] in home._connection.execute(LOST, [ids])]
+        home_of = {home.cell: home._connection for home in homes}
+        lost: list[int] = []
+        for cell, ids in self._connection.execute(RIDES_OF, [[*home_of]]):
+            lost += [id_ for [id_] in home_of[cell].execute(LOST, [ids])]
         self._patiently(lambda: self._connection.execute(FORGET, [lost]))
 
     def require_session(self) -> None:

@@ -61,12 +61,12 @@ class HAProxy:
 
     def cells(self) -> set[int]:
         """The cells that it has a backend for."""
-        names = {line.split(",")[0] for line in self._ask("show stat")}
+        names = {line.split(",")[0] for line in self.ask("show stat")}
         return {cell for cell in CELLS.values() if f"cell_{cell}" in names}
 
     def require_up(self, cell: int) -> None:
         """Make sure that it has a backend for that cell, which answers."""
-        rows = [line.split(",") for line in self._ask("show stat")]
+        rows = [line.split(",") for line in self.ask("show stat")]
         states = {row[0]: row[17] for row in rows if row[1] == "BACKEND"}
         if f"cell_{cell}" not in states:
             raise Refused(f"HAProxy has no backend cell_{cell}: add it, and restart HAProxy")
@@ -75,16 +75,17 @@ class HAProxy:
 
     def set(self, slots: Slots) -> None:
         """Have its memory say what is on disk. New requests are routed so from then on."""
-        known = dict(line.split()[1:3] for line in self._ask(f"show map {self._map}"))
+        known = dict(line.split()[1:3] for line in self.ask(f"show map {self._map}"))
         if known.keys() != slots.keys():
             raise Refused(f"HAProxy has another map in {self._map}: restart it")
         for slot, cell in slots.items():
             if known[slot] == str(cell):
                 continue
-            if said := self._ask(f"set map {self._map} {slot} {cell}"):
+            if said := self.ask(f"set map {self._map} {slot} {cell}"):
                 raise Refused(f"HAProxy: {' '.join(said)}")
 
-    def _ask(self, command: str) -> list[str]:
+    def ask(self, command: str) -> list[str]:
+        """The lines of its answer to a command."""
         try:
             with socket.socket(socket.AF_UNIX) as asking:
                 asking.settimeout(TIMEOUT)

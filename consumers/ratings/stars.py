@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, LiteralString
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -10,7 +10,6 @@ from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
 from rocket_rides.database import one_row
-from rocket_rides.errors import Overtaken
 from rocket_rides.log import Data, Record, parse_data
 from rocket_rides.words import count
 
@@ -53,6 +52,7 @@ class Stars(Handler):
     KIND = "ratings"
     TYPES: ClassVar = {TYPE: rating}
     RECORD = "rating"
+    STATE = "sum"
     ratings: int
     stars: int
 
@@ -65,10 +65,7 @@ class Stars(Handler):
 
     def load(self, at: Place) -> None:
         """Read them. Raises Unavailable when they are gone."""
-        row = self.connection.execute(LOAD, [self.name]).fetchone()
-        if row is None:
-            raise self.lost("sum", at)
-        self.ratings, self.stars = row
+        self.ratings, self.stars = self.read_state(LOAD, at)
 
     def heal(self, gap: Gap) -> Healed:
         """Add the ratings of a gap. Raises Overtaken when the sum is gone."""
@@ -83,14 +80,8 @@ class Stars(Handler):
     def recount(self, upto: int) -> None:
         """Count all ratings up to the checkpoint anew. Raises Overtaken when the sum is gone."""
         was = str(self)
-        self._write(RECOUNT, upto)
+        self.ratings, self.stars = self.write_state(RECOUNT, upto)
         logger.warning("%s counted all ratings anew: %s, was %s", self.name, self, was)
 
     def _add(self, ratings: int, stars: int) -> None:
-        self._write(ADD, ratings, stars)
-
-    def _write(self, statement: LiteralString, *values: int) -> None:
-        row = self.connection.execute(statement, [*values, self.name]).fetchone()
-        if row is None:
-            raise Overtaken(f"the sum of {self.name} is gone")
-        self.ratings, self.stars = row
+        self.ratings, self.stars = self.write_state(ADD, ratings, stars)

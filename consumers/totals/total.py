@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
-from typing import ClassVar, LiteralString
+from typing import ClassVar
 
 import psycopg
 
@@ -14,7 +14,6 @@ from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
-from rocket_rides.errors import Overtaken
 
 logger = logging.getLogger("consumer")
 
@@ -45,6 +44,7 @@ class Total(Handler):
     KIND = "total"
     TYPES: ClassVar = {TYPE: ride}
     RECORD = "ride"
+    STATE = "total"
     distance: Decimal
 
     def __str__(self) -> str:
@@ -56,10 +56,7 @@ class Total(Handler):
 
     def load(self, at: Place) -> None:
         """Read it. Raises Unavailable when it is gone."""
-        row = self.connection.execute(LOAD, [self.name]).fetchone()
-        if row is None:
-            raise self.lost("total", at)
-        [self.distance] = row
+        [self.distance] = self.read_state(LOAD, at)
 
     def heal(self, gap: Gap) -> Healed:
         """Add up the rides of a gap. Raises Overtaken when the total is gone."""
@@ -87,14 +84,8 @@ class Total(Handler):
     def recount(self, upto: int) -> None:
         """Add up all rides up to the checkpoint anew. Raises Overtaken when the total is gone."""
         was = str(self)
-        self._write(RECOUNT, upto)
+        [self.distance] = self.write_state(RECOUNT, upto)
         logger.warning("%s added up all rides anew: %s, was %s", self.name, self, was)
 
     def _add(self, distance: Decimal) -> None:
-        self._write(ADD, distance)
-
-    def _write(self, statement: LiteralString, value: object) -> None:
-        row = self.connection.execute(statement, [value, self.name]).fetchone()
-        if row is None:
-            raise Overtaken(f"the total of {self.name} is gone")
-        [self.distance] = row
+        [self.distance] = self.write_state(ADD, distance)

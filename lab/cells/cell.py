@@ -1,6 +1,5 @@
 """A cell on its host: Postgres, Redis, an API, a streamer, and the consumers that add up."""
 
-import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +66,7 @@ class Cell:
         self.postgres = PostgresHost(self.folder / "data", self.folder / "run", settings)
         self.redis = RedisHost(self.folder / "log", self.folder / "run")
         self.servers = (self.postgres, self.redis)
-        self.services: list[Service] = []
+        self.services: dict[str, Service] = {}
         self.restores: list[Restore] = []
         self._disks = [Disk(server.data) for server in self.servers]
         self._lives = 0
@@ -82,9 +81,10 @@ class Cell:
         for server in self.servers:
             server.wait_until_it_serves()
         migrations.upgrade(self.postgres.url, self.number)
-        self._start_services()
+        self.start_services()
 
-    def _start_services(self) -> None:
+    def start_services(self, *names: str) -> None:
+        """Start these, or all, and return when the API is ready."""
         self._lives += 1
         environment = {
             "CELL": str(self.number),
@@ -95,28 +95,26 @@ class Cell:
             "REDIS_URL": self.redis.url,
             "DATA_DIR": str(self.folder / "fleet"),
         }
-        self.services = [
-            Service(f"{name}-{self._lives}", command, environment, None, self.folder)
-            for name, command in COMMANDS.items()
-        ]
         with self.host.entered():
-            for service in self.services:
-                service.start()
+            for name in names or COMMANDS:
+                service = f"{name}-{self._lives}"
+                args = service, COMMANDS[name], environment, None, self.folder
+                self.services[name] = Service(*args)
+                self.services[name].start()
         until(lambda: answers(self.address, "/readyz"), f"cell {self.number} is not ready")
 
     def lose(self, down_for: float) -> None:
         """SIGKILL all its processes and servers; start them again after so many seconds."""
-        for service in self.services:
+        for service in self.services.values():
             service.end(by=signal.SIGKILL)
         with ThreadPoolExecutor() as at_once:
             for crash in [at_once.submit(server.crash, down_for) for server in self.servers]:
                 crash.result()
-        self._start_services()
+        self.start_services()
 
-    def restore(self, rides_for: float, dice: random.Random) -> None:
-        """A backup, some seconds of rides, a crash, and a start from the backup."""
-        backup, recovery_signal = Backup(self.postgres, "drill"), dice.random() < 0.5
-        time.sleep(rides_for)
+    def restore(self, backup: Backup, recovery_signal: bool) -> None:
+        """A crash, and a start from the backup, without the API."""
+        self.services["api"].end(by=signal.SIGKILL)
 
         def put_back() -> None:
             self.restores.append(Restore(backup.began, time.monotonic()))
@@ -142,7 +140,7 @@ class Cell:
 
     def stop(self) -> None:
         """End every process, whatever state the cell is in."""
-        for service in self.services:
+        for service in self.services.values():
             service.end(by=signal.SIGKILL)
         for server in self.servers:
             server.end()

@@ -54,7 +54,12 @@ CREATE TABLE staged_log_records (
     data jsonb NOT NULL,
     -- The context of its trace, where it belongs to one (`rocket_rides/tracing.py`).
     traceparent text,
-    tracestate text
+    tracestate text,
+    -- So that the largest batch, of 2,000 records, fits into one argument of a command: Redis takes
+    -- 512 MB. What is larger stays in its own table, where a handler finds it by its id.
+    CONSTRAINT staged_log_records_size CHECK (
+        octet_length(object) + octet_length(action) + octet_length(data::text) <= 65536
+    )
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 
 -- A record that is staged while the streamer sleeps wakes it (`streamer/doorbell.py`).

@@ -137,7 +137,7 @@ def test_the_docs_say_after_which_time_what_is_a_problem() -> None:
     after = {what: when for what, _, when in rows}
     said = {
         "nobody is at work": f"{ABSENT:.0f} seconds",
-        "a total, the rollup or another handler lags": f"{LATE:.0f} seconds",
+        "a total, the rollup or another consumer lags": f"{LATE:.0f} seconds",
         "the oldest record in the outbox": f"{LATE:.0f} seconds",
         "the oldest receipt": f"{RECEIPTS_LATE / 60:.0f} minutes",
     }

@@ -13,7 +13,7 @@ from tests.support.world import eventually
 
 
 def test_a_key_goes_to_the_cell_of_its_slot_and_a_ride_to_the_cell_in_its_id(cells: Cells) -> None:
-    assert cells.move("80-ff", 1).stdout == "cell 1 has 128 slots; 0 keys copied\n"
+    assert cells.move("80-ff", 1).stdout == "cell 1 has these 128 slots; 0 keys copied\n"
     lower, upper = key_of(range(128)), key_of(range(128, 256))
     first, other = (cells.post(key).json()["ride"]["id"] for key in (lower, upper))
     assert (first // CELL_SIZE, other // CELL_SIZE) == (0, 1)

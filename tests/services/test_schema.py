@@ -79,6 +79,9 @@ REFUSED = {
     "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
     "a ride of NaN": "INSERT INTO rides (distance) VALUES ('NaN')",
+    "a record too large for a batch": (
+        "INSERT INTO staged_log_records VALUES (1, 'create', 'x', to_jsonb(repeat('x', 65528)))"
+    ),
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
     "a term without a name": "INSERT INTO terms VALUES (1, '')",
     "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",

@@ -8,10 +8,11 @@ import pytest
 
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at, listening
+from rocket_rides.log import START
 from streamer.drain import NEXT_BATCH, Step
 from streamer.repair import COUNT_REPAIRED
 from tests.support.disasters import trigger
-from tests.support.world import World, catch_up, chained, drain
+from tests.support.world import World, catch_up, chained, drain, exact
 
 
 def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
@@ -24,6 +25,21 @@ def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
     assert world.staged() == 0
     assert world.value("SELECT last_sent_id FROM streamer_state") == ids[-1]
     assert catch_up(world.consumer())[1] == sum(range(1, 5001))
+
+
+# As large as the outbox takes them.
+ENLARGE = """
+    UPDATE staged_log_records SET data = data || jsonb_build_object('note',
+        repeat('x', 65536 - octet_length(object || action || data::text || ', "note": ""')))
+"""
+
+
+def test_a_batch_of_the_largest_records_is_sent_and_counted(world: World) -> None:
+    world.take(*range(1, 2001))
+    world.connection.execute(ENLARGE)
+    assert world.streamer(batch_size=2000).run_once() == 2000
+    assert len(world.log().read(START, 1)[0].fields[5]) == 65536 - len("ride.create") + 1
+    assert exact(world)
 
 
 @pytest.mark.proves("deleted-as-sent")

@@ -140,7 +140,7 @@ MUTANTS = [
     ),
     Mutant(
         "slots move to a cell whose API is down",
-        "if owners != {target}:",
+        "if owners - {target}:",
         "if not owners:",
         file="api/router/__main__.py",
         tests="services/test_moves.py::test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done",
@@ -182,7 +182,7 @@ MUTANTS = [
     ),
     Mutant(
         "a key is answered with a ride that a restore has lost",
-        "cells[cell].forget_lost(cells[target])",
+        "cells[cell].forget_lost([cells[target]])",
         "pass",
         file="api/router/__main__.py",
         tests="services/test_moves.py::test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost",

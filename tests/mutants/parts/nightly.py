@@ -23,7 +23,7 @@ emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 MUTANTS = [
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
     pieces(
-        "the ride at a mark counts as above it",
+        "the ride at a cut counts as above it",
         'f.col("id") > mark',
         'f.col("id") >= mark',
         tests="analytics/test_reconcile.py",
@@ -86,7 +86,7 @@ MUTANTS = [
         '"append"',
     ),
     table(
-        "a commit does not carry its run",
+        "a commit lacks its run's number",
         "app_transactions=carried)",
         "app_transactions=[])",
     ),

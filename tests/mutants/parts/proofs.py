@@ -53,7 +53,7 @@ MUTANTS = [
         "count(*) FILTER (WHERE is_due AND ride_id IS NULL),",
     ),
     receipts(
-        "what is wrong now is not looked at the next night",
+        "what was wrong is not looked at again the next night",
         "if wrong[0] or wrong[2] or now < stretch.upto:",
         "if now < stretch.upto:",
     ),

@@ -24,7 +24,7 @@ MUTANTS = [
         "return after < record.id",
     ),
     digest(
-        "the last ride that was committed is not",
+        "the last committed ride does not count",
         "elif record.id > bounds.last_sent:",
         "elif record.id >= bounds.last_sent:",
     ),

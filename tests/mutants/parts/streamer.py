@@ -111,7 +111,7 @@ MUTANTS = [
         "",
     ),
     checks(
-        "commits that wait for no disk but their own pass for durable",
+        "commits that wait for no standby pass for durable",
         "('off', 'local')",
         "('off')",
         tests="services/test_leader.py::test_a_commit_that_may_be_lost_is_warned_about",

@@ -20,6 +20,13 @@ TIP = """
     FROM tip RETURNING ring_doorbell()
 """
 
+ADD = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s RETURNING cents"
+IN_GAP = "SELECT count(*), coalesce(sum(cents), 0) FROM tips WHERE id > %s AND id <= %s"
+RECOUNT = """
+    UPDATE tip_sums SET cents = (SELECT coalesce(sum(cents), 0) FROM tips WHERE id <= %s)
+    WHERE name = %s RETURNING cents
+"""
+
 
 class Tip(Data, frozen=True):
     cents: int
@@ -36,6 +43,7 @@ class Tips(Handler):
     KIND = "tips"
     TYPES: ClassVar = {"tip.create": tip}
     RECORD = "tip"
+    STATE = "sum"
 
     def begin(self) -> None:
         self.connection.execute("INSERT INTO tip_sums (name) VALUES (%s)", [self.name])
@@ -44,16 +52,12 @@ class Tips(Handler):
         self.add(sum(record.cents for record in records))
 
     def heal(self, gap: Gap) -> Healed:
-        found = "SELECT count(*), coalesce(sum(cents), 0) FROM tips WHERE id > %s AND id <= %s"
-        tips, cents = one_row(self.connection.execute(found, [gap.after, gap.upto]))
+        tips, cents = one_row(self.connection.execute(IN_GAP, [gap.after, gap.upto]))
         self.add(cents)
         return Healed(gap, tips)
 
     def recount(self, upto: int) -> None:
-        recount = "SELECT coalesce(sum(cents), 0) FROM tips WHERE id <= %s"
-        set_ = f"UPDATE tip_sums SET cents = ({recount}) WHERE name = %s"
-        self.connection.execute(set_, [upto, self.name])
+        self.write_state(RECOUNT, upto)
 
     def add(self, cents: int) -> None:
-        add = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s"
-        self.connection.execute(add, [cents, self.name])
+        self.write_state(ADD, cents)
