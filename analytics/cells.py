@@ -79,7 +79,7 @@ def opened(warehouse: str) -> OpenTable:
     try:
         ledger = msgspec.convert(newest["reconciliation"], Night).ledger
     except msgspec.ValidationError as error:
-        raise Unavailable(f"{warehouse} has a ledger that is none: {error}") from None
+        raise Unavailable(f"{warehouse} has a ledger that can't be read: {error}") from None
     at = datetime.fromtimestamp(newest["timestamp"] / 1000, UTC)
     root = f"file://{place}" if is_folder else place
     files = [literal(f"{root}/{path}") for path in paths]
@@ -87,7 +87,7 @@ def opened(warehouse: str) -> OpenTable:
 
 
 def cell_of(warehouse: str, ledger: Ledger) -> int:
-    """Whose ids the rides have. Raises Unavailable unless they are those of one cell."""
+    """The cell whose ids the rides have. Raises Unavailable unless they are those of one."""
     found = {(id_ - 1) // CELL_SIZE for block in ledger.blocks for id_ in (block.first, block.last)}
     if len(found) == 1 and found <= {*range(LAST_CELL + 1)}:
         return found.pop()
@@ -156,17 +156,17 @@ def unite(warehouses: Sequence[str], expected: int, master: str) -> int:
 
 
 def main() -> None:
-    """Unite the tables, and end the process with the status."""
+    """Add up the tables, and end the process with the status."""
     signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))  # as in reconcile
     parser = Parser(NAME, __doc__)
     parser.add_argument("warehouses", nargs="+", metavar="WAREHOUSE")
-    expect = "how many cells there are, from 0; by default, as many as the highest one tells"
+    expect = "how many cells there are, numbered from 0; by default, all up to the highest given"
     parser.add_argument("--expect", type=int, default=0, metavar="N", help=expect)
     options, config = parser.parse_args(), settings.load()
     try:
         status = unite(options.warehouses, options.expect, config.spark_master)
     except (Unavailable, OSError) as reason:
-        sys.stderr.write(f"not united: {in_one_line(reason)}\n")
+        sys.stderr.write(f"no total: {in_one_line(reason)}\n")
         status = COULD_NOT_RUN
     except BaseException:  # also a panic of delta-rs; Python would exit with 1
         sys.excepthook(*sys.exc_info())

@@ -2,7 +2,8 @@
 
 * Freeze: in one snapshot, read `last_sent`, and each consumer's checkpoint and total.
 * Extract: read the rides since the last run.
-* Prove: compare each total with the exact sum at its own ride, and all else with the rides.
+* Prove: compare each total with the exact sum up to its own position, and all else with the
+  rides and ratings.
 * Emit: write a row into `reconciliations`, and one into `resets` for each wrong total, which its
   consumer applies by itself (`consumers/totals/reset.py`).
 
@@ -164,7 +165,7 @@ class Job:
         result.verified = len(known.blocks)
 
     def _prove_others(self, rides: Rides, full: bool, result: Result) -> None:
-        """Compare the outbox, the receipts and the rollup with the rides."""
+        """Compare the rollup, the receipts, the outbox and the ratings with what they come from."""
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()
         result.receipts = receipts.prove(self.connection, known, self.chance)
@@ -224,9 +225,9 @@ class Job:
 def _compare(
     standing: FrozenConsumer, frozen_id: int, base: Ledger, summed: Sequence[Piece]
 ) -> Compared:
-    """The consumer's total beside the exact one at the same ride.
+    """The consumer's total beside the exact one at the same position.
 
-    `emit` asks for a reset where they differ. A consumer that stands past every frozen ride is
+    `emit` asks for a reset where they differ. A consumer that stands past every frozen record is
     stray.
     """
     name, position, claimed = standing

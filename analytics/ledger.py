@@ -34,7 +34,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The database that a run has read its rides from, up to the ride `upto`."""
+    """The database that a run has read its rides from, up to the position `upto`."""
 
     upto: int
     database_id: str = msgspec.field(name="database")  # "" when we may not ask

@@ -36,7 +36,7 @@ class History(NamedTuple):
     start: int = 0  # the position before the first of this database's cell
 
     def owner(self, upto: int) -> Owner:
-        """This database, as the one that a run has read rides from, up to the ride `upto`."""
+        """This database, as the one that a run has read rides from, up to the position `upto`."""
         return Owner(upto, self.database_id, self.newest)
 
     def end_of(self, name: str) -> int:
@@ -90,7 +90,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
 
 
 def has_all(newest: Owner, ours: History) -> bool:
-    """Whether this database has just the rides that were read from `newest`, up to there."""
+    """Whether this database still has exactly the rides that were read from `newest`."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return here and newest.upto <= ours.end_of(newest.term)
 

@@ -1,4 +1,4 @@
-"""`python -m analytics.reconcile`: check what was made of rides and ratings against these.
+"""`python -m analytics.reconcile`: checks what was derived from rides and ratings against them.
 
 It guarantees that a total which it calls right is the exact sum of the rides up to the consumer's
 checkpoint, and that a wrong total is reset: by the consumer itself, exactly, wherever that stands
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
-# No statement is worth a second process.
+# No statement is worth parallel workers.
 SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
 FEW = 1_000_000  # rides; an ordinary night brings fewer
 DESCRIPTION = """Check totals, minutes, receipts, the sums of ratings and the outbox against the

@@ -20,17 +20,17 @@ class Tally(NamedTuple):
 
 
 NOTHING = Tally()
-NAMED = 10  # so many of what is wrong in one way are named; the others are only counted
+NAMED = 10  # this many of what is wrong in one way are named; the others are only counted
 
 
 class Compared(NamedTuple):
-    """A consumer's frozen total, and the exact total up to the same ride."""
+    """A consumer's frozen total, and the exact total up to the same position."""
 
     name: str
     position: int
     total_distance: Decimal
     exact_distance: Decimal  # of the rides up to its checkpoint
-    stray: bool = False  # its checkpoint lies past every ride that was ever sent
+    stray: bool = False  # its checkpoint lies past every record that was ever sent
 
     @property
     def drift(self) -> Decimal:
@@ -74,7 +74,7 @@ class WrongMinute(NamedTuple):
 class RollupVerdict:
     """What was found of the minutes whose rides are all among those up to `upto`."""
 
-    upto: int = 0  # the rollup's complete_to, or the frozen ride if that is lower
+    upto: int = 0  # the rollup's complete_to, or the frozen position if that is lower
     minutes: int = 0  # compared
     wrong: list[WrongMinute] = field(default_factory=list)  # in order
     set_aside: int = 0  # minutes that the rollup itself says it lacks: not compared
@@ -196,7 +196,7 @@ class Result:
     repairing: bool = True  # False with --check
     reconciliation: int | None = None  # the id of this run's row
     resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
-    requested: bool = False  # whether wrong minutes or missing receipts were asked for
+    requested: bool = False  # whether the repair of minutes, receipts or ratings was requested
     last_ride_id: int = 0  # the last ride up to `position`; other records may follow it
     seconds: float = 0
 

@@ -195,7 +195,7 @@ class Table:
             (self.folder / path).unlink(missing_ok=True)
 
     def _sync_log(self, begins: str) -> None:
-        """Sync the log to disk, from the file on whose name begins with `begins`."""
+        """Sync the log to disk: the file whose name begins with `begins`, and all later ones."""
         for path in self._log.iterdir():
             if path.name >= begins:
                 to_disk(path)

@@ -1,6 +1,6 @@
 """`python -m demo`: the whole fleet, as `make fleet` starts it. honcho runs the Procfile.
 
-Before anything starts it is asked whether the fleet can have its folder and its ports. If not, this
+Before anything starts, this checks that the fleet can have its folder and its ports. If not, it
 ends with one sentence, and status 1: another fleet may have them, for instance.
 """
 
@@ -28,7 +28,7 @@ from rocket_rides.settings import PROJECT
 
 
 class Objects(Printer):  # type: ignore[misc]
-    """honcho's, for LOG_FORMAT=json: each line is an object, also of who does not write them."""
+    """honcho's printer, for LOG_FORMAT=json: every line becomes an object, whoever wrote it."""
 
     def write(self, message: Message) -> None:
         """Pass on an object as it is, and make one of any other line."""
@@ -44,7 +44,7 @@ class Objects(Printer):  # type: ignore[misc]
 
 
 class Fleet(Manager):  # type: ignore[misc]
-    """honcho's, which can be stopped while it starts.
+    """honcho's manager, which can be stopped while it starts.
 
     By itself it would end in a traceback then, and leave processes behind: it can't signal those of
     which it has not heard yet.

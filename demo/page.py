@@ -34,7 +34,7 @@ Run = Callable[[str, Settings, Say], None]
 class Demolition:
     """The ways to break the fleet: one at a time, each in a thread, as it may take a minute.
 
-    That all is well again is told after a look that began since, so that the page shows it, too.
+    That all is well again is said only after a later look, so that the page shows it, too.
     """
 
     def __init__(self, config: Settings, ways: Mapping[str, Any], run: Run) -> None:

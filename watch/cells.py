@@ -1,7 +1,7 @@
 """All cells in one table, as their live pages tell their health and totals; all are asked at once.
 
 A page that does not answer is away, and its cell is in no sum: the last line says of how many cells
-that is the total. Each cell's totals are taken at a record of its own, on which they agree.
+that is the total. Each cell's totals are taken at a position of its own, at which they agree.
 """
 
 import asyncio

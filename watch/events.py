@@ -97,8 +97,8 @@ def _between(before: Database, now: Database) -> Iterator[Told]:
     if now.rides.last_sent < before.rides.last_sent:
         yield (
             "fault",
-            f"Postgres went back to an earlier time: from ride {number(before.rides.last_sent)}"
-            f" to ride {number(now.rides.last_sent)}",
+            f"Postgres went back to an earlier time: from position"
+            f" {number(before.rides.last_sent)} to {number(now.rides.last_sent)}",
         )
     known = {(reader.kind, reader.name): reader for reader in before.readers}
     for reader in now.readers:
@@ -133,9 +133,9 @@ def _agreement(before: Database, now: Database) -> Iterator[Told]:
     if before.agreement.agree and not now.agreement.agree:
         totals = sorted(now.agreement.totals.values())
         off = metres(totals[-1] - totals[0])
-        yield "fault", f"the totals disagree by {off} m at ride {number(now.agreement.ride)}"
+        yield "fault", f"the totals disagree by {off} m at position {number(now.agreement.ride)}"
     elif now.agreement.agree and not before.agreement.agree:
-        yield "healed", f"the totals agree again, at ride {number(now.agreement.ride)}"
+        yield "healed", f"the totals agree again, at position {number(now.agreement.ride)}"
 
 
 def _rollup(before: Database, now: Database) -> Iterator[Told]:

@@ -34,7 +34,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Rides:
-    """The records of all kinds, as far as the streamer knows them, and the outbox."""
+    """The records of all kinds (`rides` in JSON), as the streamer knows them, and the outbox."""
 
     taken: int  # sent and committed, or staged; exact up to `MOST` staged ones
     newest: int  # the position of the newest; 0 without any
@@ -67,12 +67,12 @@ class Reader:
     kind: str
     name: str
     processes: int | None  # sessions at work; None for readers that are not ours
-    ride: int  # it has all rides up to this one
+    ride: int  # its position: it has all records up to this one
     records_behind: int  # up to MOST
-    seconds_behind: float | None  # the age of the oldest ride that it lacks; 0 when it has all
+    seconds_behind: float | None  # the age of the oldest record that it lacks; 0 when it has all
     total: Decimal | None = None  # of a total
-    # From the POST's transaction to the reader's commit, of the newest ride that it counted; None
-    # when it has counted nothing for a minute.
+    # From the POST's transaction to the reader's commit, of the newest record that it counted;
+    # None when it has counted nothing for a minute.
     latency_seconds: float | None = None
     counts: Counts | None = None  # of a checkpoint
     silent_processes: int = 0  # sessions that hang, which are not at work
@@ -87,13 +87,13 @@ class Reader:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether the totals agree at the greatest ride that they have all counted.
+    """Whether the totals agree at the greatest position that they have all reached.
 
     A total that is more than MOST rides behind the first is too far behind to be compared.
     """
 
-    ride: int
-    totals: dict[str, Decimal]  # each brought back to that ride
+    ride: int  # that position
+    totals: dict[str, Decimal]  # each brought back to it
     too_far_behind: tuple[str, ...] = ()
 
     @property
@@ -103,7 +103,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Rollup:
-    """Every minute is right up to the ride `complete_to`."""
+    """Every minute is right up to the position `complete_to`."""
 
     lead: Lead
     complete_to: int
@@ -148,7 +148,7 @@ class Reconciliation:
 
     id: int
     at: datetime
-    ride: int
+    ride: int  # the position up to which it compared everything
     rides: int
     total: Decimal
     drift: dict[str, Decimal]
@@ -200,7 +200,7 @@ class Facts:
     What a server does not tell is None, because it is away, or does not let this user see it.
     """
 
-    at: datetime  # by Postgres' clock, which all ages are by; by this machine's while it is away
+    at: datetime  # by Postgres' clock, as all ages are; by this machine's while Postgres is away
     postgres: Server
     redis: Server
     database: Database | None

@@ -4,7 +4,7 @@ A page on another site can make a visitor's browser send requests here. If it le
 resolve to 127.0.0.1, it could also read the answers. So while the page is bound to loopback, only
 requests for a loopback host are answered; and what changes anything is a POST from this page
 itself, with its token. Bound to another address, the page answers requests for any host, and
-changes nothing. It changes nothing through a proxy either, if that names itself: whom the proxy let
+changes nothing. Nor does it change anything through a proxy that names itself: whom that has let
 through is not known here.
 """
 
@@ -48,7 +48,7 @@ def refusal(headers: Mapping[str, str], given: str, token: str) -> str:
         return "read-only: this request came through a proxy"
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
     if origin is None and site is None:
-        return "this request does not say which site it comes from, as browsers do"
+        return "this request does not name the site that it comes from; a browser's does"
     if site not in (None, "same-origin", "none"):
         return "this request comes from another site"
     if origin not in (None, f"http://{headers.get('Host', '')}"):

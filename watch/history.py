@@ -15,7 +15,7 @@ BUCKET = 5.0  # seconds: one point of a chart; a look comes at least that often
 
 @dataclass(frozen=True)
 class Bucket:
-    """What the looks of BUCKET seconds saw: the last count of rides, the greatest lags."""
+    """What the looks of BUCKET seconds saw: the last count of records, the greatest lags."""
 
     at: float  # the last look, in seconds by a clock that only rises
     taken: int | None
@@ -48,7 +48,7 @@ class History:
             del self._buckets[old]
 
     def rides(self) -> list[Point]:
-        """Rides per second. A count that fell was restored to an earlier one: a hole."""
+        """Records per second. A count that fell was restored to an earlier one: a hole."""
         rates: dict[float, float | None] = {}
         for (_, before), (begins, now) in pairwise(self._buckets.items()):
             if before.taken is None or now.taken is None or now.taken < before.taken:

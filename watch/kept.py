@@ -26,7 +26,7 @@ class Led(Kept, tag="led"):
     after: int
 
     def happened(self) -> Happened:
-        return Happened(self.at, f"a streamer took the lead after ride {number(self.after)}")
+        return Happened(self.at, f"a streamer took the lead after position {number(self.after)}")
 
 
 class Reset(Kept, tag="reset"):

@@ -3,7 +3,7 @@
 What is not known is left out, such as all that a server which is away would tell; `rocket_rides_up`
 says which server is away. Every label has few values: at most MOST_READERS readers are shown, ours
 first. A name that ends in `_total` is a counter: it only rises, but for a restore. All others are
-gauges. In a name, the unit comes last.
+gauges. In a name, the unit comes last, but for `_total`.
 """
 
 import re
@@ -29,7 +29,7 @@ HELP = {
     "gathered_timestamp_seconds": "When these facts were gathered, by the live page's clock.",
     "gathering_seconds": "How long it took to gather these facts.",
     "problems": "Problems, as in make status; without Postgres, only servers that are away.",
-    "cell": "1, and this fleet's number as a label, by which others can be joined to it.",
+    "cell": "1, with this cell's number as a label, to join other metrics to it.",
     # The rides and the outbox.
     "taken_total": f"Records taken, of all kinds; too low while more than {MOST} are staged.",
     "records_sent_total": "Records sent to the log and committed.",
@@ -42,11 +42,12 @@ HELP = {
     "reader_processes": "Processes at work for a reader of ours.",
     "reader_lag_records": f"Records that a reader lacks, up to {MOST}.",
     "reader_lag_seconds": "The age of the oldest record that it lacks; 0 if none.",
-    "reader_latency_seconds": "From taking its newest ride to counting it, within a minute.",
+    "reader_latency_seconds": "From taking its newest record to counting it; unknown after a"
+    " minute without one.",
     "reader_distance_meters": "A total, rounded to a binary float.",
     "reader_ratings": "Ratings that a consumer of them has counted.",
     "reader_stars": "Their stars in all.",
-    # The same, of readers with a checkpoint; of entries, the receipts tell, too.
+    # Of readers with a checkpoint; those about entries also of the receipts.
     "reader_gaps_healed_total": "Gaps in the log, healed from the tables.",
     "reader_records_healed_total": "Records that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
@@ -57,7 +58,7 @@ HELP = {
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
     "reader_resets_applied_total": "Wrong totals that a reset made right.",
     # What is derived from the rides.
-    "totals_agree": "1 if all totals are equal at the last ride that they share, else 0.",
+    "totals_agree": "1 if all totals are equal at the last position that all have reached, else 0.",
     "rollup_dirty_minutes": "Minutes to be computed anew; unknown without Redis.",
     "rollup_minutes_set_aside": "Minutes that could not be computed.",
     "receipts_delivered_total": "Receipts that their receiver has taken.",
@@ -73,7 +74,7 @@ HELP = {
     "receipts_dead": "Dead letters that wait for a decision.",
     "receipts_replayed": "Dead letters to be sent again.",
     "receipts_workers": "Processes that deliver receipts.",
-    "dead_letters": "Entries in dead_letters, by the kind of reader.",
+    "dead_letters": "Log entries set aside (table dead_letters), by the kind of reader.",
     "reconciliation_age_seconds": "How long ago the last one ended.",
     "reconciliation_drift_meters": "How far off the last one found a total, before its repair.",
 }

@@ -91,7 +91,7 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
     if not readers:
         yield "No reader of the log has started yet."
         return
-    rows = [("reader", "at work", "ride", "behind", "", "total, m", "latency")]
+    rows = [("reader", "at work", "position", "behind", "", "total, m", "latency")]
     rows += [
         (
             _name(reader),
@@ -123,11 +123,11 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
     agreement, rollup, receipts = database.agreement, database.rollup, database.receipts
     if agreement:
         said = "agree" if agreement.agree else "DISAGREE"
-        yield _line("totals", f"{said} at ride {number(agreement.ride)}")
+        yield _line("totals", f"{said} at position {number(agreement.ride)}")
     dirty = rollup.dirty_minutes
     yield _line(
         "rollup",
-        f"{_led(rollup.lead)}; minutes are right up to ride {number(rollup.complete_to)}"
+        f"{_led(rollup.lead)}; minutes are right up to position {number(rollup.complete_to)}"
         + (f"; {count(dirty, 'dirty minute')}" if dirty else ""),
     )
     oldest = receipts.oldest_undelivered_seconds
@@ -144,6 +144,6 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
         drifts = ", ".join(f"{printable(name)} {signed(off)} m" for name, off in run.drift.items())
         yield _line(
             "reconciled",
-            f"{age((at - run.at).total_seconds())} ago, up to ride {number(run.ride)}: "
+            f"{age((at - run.at).total_seconds())} ago, up to position {number(run.ride)}: "
             + (f"drift of {drifts}" if drifts else "no drift"),
         )

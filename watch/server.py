@@ -63,7 +63,7 @@ class Site:
             self._buttons.watch(watcher, breakage)
         self.scene = Scene(self._buttons.ways if self._buttons else {}, breakage)
         self.broadcast = Broadcast(watcher, Page(self.scene))
-        # Through a proxy no button would work: there is none, and nobody gets the token.
+        # Through a proxy no button would work: so this page has no buttons, and no token.
         self._for_proxies = Broadcast(watcher, Page(Scene(breakage=breakage)))
 
     def application(self) -> web.Application:
@@ -121,7 +121,7 @@ class Site:
             raise web.HTTPBadRequest(text="there is no such way to break it\n")
         if refused := self._buttons.begin(way):
             raise web.HTTPConflict(text=f"{refused}\n")
-        # No fragment: a page that reloads itself, without scripts, would only go there.
+        # No fragment: without scripts the page reloads itself, and would jump there each time.
         return web.Response(status=303, headers={"Location": "/"})
 
     async def _watching(self, _application: web.Application) -> AsyncIterator[None]:

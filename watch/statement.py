@@ -77,10 +77,11 @@ READERS = f"""
     LEFT JOIN consumer_states USING (kind, name) LEFT JOIN rating_sums USING (kind, name)
     LEFT JOIN log_records record ON record.id = checkpoints.position
 """  # noqa: S608
-# Each total is brought back to `ride`, the lowest ride at which any of them stands: the distance of
-# the rides that it has counted since is subtracted. One running sum over those rides, with the
-# totals among them, does that for all. A total is compared if it has reached `floor`, which is
-# `limit` rides behind the first one, and is looked up only where ids alone don't show the answer.
+# Each total is brought back to `ride`, the lowest position at which any of them stands: the
+# distance of the rides that it has counted since is subtracted. One running sum over those rides,
+# with the totals among them, does that for all. A total is compared if it has reached `floor`,
+# which is `limit` rides behind the first one, and is looked up only where ids alone don't show the
+# answer.
 AGREEMENT = """
     WITH totals AS (
         SELECT name, position AS ride, total_distance AS total

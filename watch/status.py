@@ -54,8 +54,9 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
     parser = Parser("python -m watch.status", __doc__)
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--json", action="store_true", help="for programs")
-    kinds.add_argument("--cells", nargs="+", type=urls.http, metavar="URL", help="of live pages")
+    kinds.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    pages = "the cells' live pages"
+    kinds.add_argument("--cells", nargs="+", type=urls.http, metavar="URL", help=pages)
     return parser.parse_args(arguments)
 
 
@@ -129,7 +130,7 @@ def of_all_cells(urls: list[str]) -> tuple[list[str], int]:
     told = asyncio.run(cells.ask(urls))
     known = [each.cell for each in told if each.cell is not None]
     if len(known) > len({*known}):  # it would count twice
-        return ["two of these pages are the same cell's: give one of each"], 2
+        return ["two of these pages are the same cell's: give each cell's page once"], 2
     return [*cells.screen(told), ""], max(status(each.facts) if each.facts else 2 for each in told)
 
 

@@ -99,7 +99,7 @@ def _wrong(database: Database) -> Iterator[Problem]:
         totals = sorted(agreement.totals.items(), key=lambda total: shared[total[1]])
         named = listed([f"{printable(name)} {metres(total)} m" for name, total in totals])
         yield Problem(
-            f"the totals disagree at ride {number(agreement.ride)}: {named};"
+            f"the totals disagree at position {number(agreement.ride)}: {named};"
             " make reconcile finds the wrong one, and has it repaired",
             "disagrees",
         )

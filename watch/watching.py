@@ -117,7 +117,7 @@ class Watcher:
         try:
             self.after_look(began)
         except Exception:
-            logger.exception("what waited for this look can't be done")
+            logger.exception("what was to follow this look failed")
         self.wake()
 
     async def _look_or_nothing(self) -> Facts:

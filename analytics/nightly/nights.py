@@ -5,7 +5,7 @@ from itertools import count
 
 import psycopg
 
-# The first ride by id stands for the oldest: there is no index on the time.
+# The first ride by id stands for the oldest: the index on the time, a BRIN, finds no minimum.
 MISSED = """
     SELECT coalesce((SELECT created_at FROM rides ORDER BY id LIMIT 1) < %(due)s, false)
         AND NOT EXISTS (SELECT FROM reconciliations WHERE created_at >= %(due)s)
@@ -15,7 +15,7 @@ MISSED = """
 def newest_due(now: datetime, at: time) -> datetime:
     """The latest moment up to `now`, in UTC, at which now's zone first reached the time `at`.
 
-    A time that the clocks skip counts as that much after the change.
+    A time that the clocks skip is read by the old clock: 02:30 is then 03:30.
     """
     today = now.date()
     dues = (_due(today - timedelta(days), at, now) for days in count())

@@ -1,4 +1,4 @@
-"""What else is proved each night, beside the totals: the rollup, the receipts and the outbox."""
+"""What else is proved each night, beside the totals: rollup, receipts, outbox and ratings."""
 
 from collections.abc import Mapping
 from typing import Any

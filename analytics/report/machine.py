@@ -9,7 +9,7 @@
     total, new      {rides, distance}: all rides, and those that were new to the warehouse
     consumers       [{name, position, total_distance, exact_distance, drift, stray, wrong,
                     reset}]: drift is total less exact; stray is true for a checkpoint past every
-                    ride sent; reset is true when a reset was requested
+                    record sent; reset is true when a reset was requested
     mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
                     after < id <= upto, if minute is not null those of that minute alone; the last
                     three are {rides, distance}, the difference is warehouse less Postgres
@@ -17,13 +17,14 @@
                     minutes whose rides are all up to `upto`; set_aside is how many the rollup
                     itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
                     {rides, distance}, and rolled_up is null for a missing minute
-    receipts        {upto, rides, missing, strange, agrees}, or null: the last two are {rides, ids},
-                    how many have no outcome, or have one and don't exist, and the lowest of them
+    receipts        {upto, rides, missing, strange, agrees}, or null: missing rides have no outcome,
+                    strange ones have one and don't exist; each is {rides, ids}, how many there
+                    are, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
-                    at or below last_sent, without a ride, with another distance than their ride's
+                    at or below last_sent, without a row, with another distance than their ride's
     ratings         {consumers, agrees}, or null: [{name, position, ratings, stars, stray,
                     exact_ratings, exact_stars}], the last two are Spark's
-    requested       true when wrong minutes, missing receipts or recounts were asked for
+    requested       true when the repair of minutes, receipts or ratings was requested
     verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change
     seconds         how long the run took

@@ -1,4 +1,4 @@
-"""The wording of what is proved beside the totals: the rollup, the receipts and the outbox."""
+"""The wording of what is proved beside the totals: rollup, receipts, outbox and ratings."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ NOTHING_TO_COMPARE = "nothing to compare"
 
 
 class Proof(NamedTuple):
-    """A line of the table. `looked_at` says how many of what were compared, and up to which ride.
+    """A line of the table. `looked_at` says how many of what were compared, and up to where.
 
     `named` lists what is wrong: sentences, each with the names of what it is about.
     """
@@ -106,8 +106,8 @@ def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[WrongRides, s
 
 
 def _upto(result: Result, upto: int) -> str:
-    behind = f" of {result.position}" if upto < result.position else ""
-    return f"up to ride {upto}{behind}"
+    of = f" of {result.position}" if upto < result.position else ""
+    return f"up to position {upto}{of}"
 
 
 def follows(result: Result, what: str) -> str:

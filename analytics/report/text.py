@@ -28,7 +28,7 @@ def consumers(result: Result) -> Iterator[str]:
     if not result.consumers:
         yield "No consumers: none has started yet."
         return
-    rows = [("consumer", "at ride", "its total, m", "exact total, m", "drift, m", "")]
+    rows = [("consumer", "position", "its total, m", "exact total, m", "drift, m", "")]
     rows += [
         (
             printable(consumer.name),
@@ -44,7 +44,7 @@ def consumers(result: Result) -> Iterator[str]:
 
 
 def proved(result: Result) -> Iterator[str]:
-    """A line for the rollup, the receipts and the outbox, and then what is wrong with them."""
+    """A line for the rollup, receipts, outbox and ratings, and then what is wrong with them."""
     rows, named = [("beside the totals", "compared", "")], []
     for proof in proofs(result):
         rows.append((proof.name, proof.looked_at, proof.outcome))
@@ -83,7 +83,7 @@ def summary(result: Result) -> Iterator[str]:
     if not result.total.rides:
         yield "No rides yet."
     else:
-        history = f"all of history, up to ride {result.position}"
+        history = f"all of history, up to position {result.position}"
         rows = [
             (history, *rides_and_metres(result.total)),
             ("new to the warehouse", *rides_and_metres(result.new)),

@@ -9,11 +9,11 @@ def outcome(result: Result, consumer: Compared) -> str:
     """The outcome of a consumer's comparison, and what happens next."""
     if not consumer.wrong:
         return "agrees"
-    what = "stands past every ride sent" if consumer.stray else "wrong"
+    what = "stands past every record sent" if consumer.stray else "wrong"
     if consumer.name in result.resets:
         return f"{what}: reset requested"
     if consumer.stray:
-        return what  # there is no exact total up to a ride that was never sent
+        return what  # there is no exact total up to a record that was never sent
     return "wrong: not repaired" if result.repairing else "wrong: not repaired (--check)"
 
 

@@ -26,9 +26,8 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("way", nargs="?", choices=WAYS)
-    parser.add_argument(
-        "--seconds", type=float, default=5, help="how long to freeze it (default: %(default)s)"
-    )
+    seconds = "how long to freeze the consumer (default: %(default)s)"
+    parser.add_argument("--seconds", type=float, default=5, help=seconds)
     given = parser.parse_args()
     if given.way is None:
         list_ways()

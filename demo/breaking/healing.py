@@ -58,10 +58,10 @@ class Say(Protocol):
 
 
 class ComparedTotal(NamedTuple):
-    """A consumer's last ride, its total, and the sum of the rides up to that one, in metres."""
+    """A consumer's position, its total, and the sum of the rides up to there, in metres."""
 
     name: str
-    ride: int
+    ride: int  # its position
     total: Decimal
     exact: Decimal
 
@@ -75,7 +75,7 @@ class ComparedTotal(NamedTuple):
             if self.is_exact
             else f"which is {self.total - self.exact:+} m off: the rides add up to {self.exact:,} m"
         )
-        return f"{self.name} at ride {self.ride:,}: total {self.total:,} m, {compared}"
+        return f"{self.name} at position {self.ride:,}: total {self.total:,} m, {compared}"
 
 
 class Healing:

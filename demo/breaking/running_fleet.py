@@ -39,7 +39,7 @@ class RunningFleet(list[Service]):
     def receiver(self) -> psutil.Process:
         """The simulator, where it receives receipts. Raises Unavailable.
 
-        What does not receive yet may not know the signal yet, which would end it, and the fleet.
+        Before it listens, it may not handle the signal yet: that would end it, and the fleet.
         """
         for _, _, process in self.of(SIMULATOR):
             if any(each.status == psutil.CONN_LISTEN for each in process.net_connections("tcp")):

@@ -58,7 +58,7 @@ class Target:
             sent.add(terms.last_sent(self.connection))
         newest = self.healing.newest_ride()
         self.say(f"Meanwhile the API took {count(newest - before, 'ride')}.")
-        if len(sent) <= 2:  # the last one before, too
+        if len(sent) <= 2:  # the first of them was sent before this wait
             raise Unavailable(
                 f"nothing was broken, because {self.name} missed too few rides:"
                 " is the simulator running?"

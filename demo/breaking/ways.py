@@ -93,7 +93,7 @@ def fail_receiver(target: Target) -> None:
 
 
 def change_total(target: Target) -> None:
-    """Add a millimetre to a total: only a reconciliation notices and repairs it."""
+    """Add a millimetre to a total: only a reconciliation repairs it."""
     target.connection.execute(ADD_A_MILLIMETRE, [target.name])
     target.say(f"A millimetre is added to the total of {target.name}.")
     target.healing.show_totals()

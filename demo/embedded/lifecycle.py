@@ -66,7 +66,7 @@ class Server(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Return if the server is ready for clients; else raise Unavailable, or its library's."""
+        """Return if the server is ready for clients. Raises Unavailable, or its library's error."""
 
     @cached_property
     def home(self) -> Path:

@@ -39,7 +39,7 @@ INITDB_OPTIONS = [
     "--lc-messages=C",
     "--no-instructions",
 ]
-# Of a private server, and of a durable one: whatever program it is.
+# These make a server private, and Redis durable, whichever program it is.
 POSTGRES_SETTINGS = {"listen_addresses": "", "port": str(EMBEDDED_PORT)}
 REDIS_SETTINGS = {
     "port": "0",
@@ -63,7 +63,7 @@ class Postgres(Server):
     stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM waits for the clients
     # Ends the children too. Python leaves it at its default, so it works even before the exec.
     orphan_signal = signal.SIGQUIT
-    # Not that it is starting up, which it tells whoever comes too early.
+    # Leaves out that it is starting up, which it tells whoever comes too early.
     reason = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.*)(?:\n.* DETAIL:  (.*))?")
 
     @property

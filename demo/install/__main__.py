@@ -52,7 +52,7 @@ def missing(parts: list[str]) -> list[Step]:
 
 
 def archive_is_there() -> bool:
-    """Whether there is one of the packages that are there: another Spark has other classes."""
+    """Whether there is one for the installed packages: another Spark has other classes."""
     archive = VENV / CLASS_ARCHIVE
     stamps = [stamp for stamp in (VENV / ".nightly", VENV / ".dev") if stamp.exists()]
     since = max((stamp.stat().st_mtime for stamp in stamps), default=0)

@@ -36,7 +36,7 @@ def can_be_installed() -> bool:
 def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
     if can_be_installed():
-        # The lists may do as they are, and one source that is broken makes an update fail.
+        # The package lists may do as they are, and one broken source makes an update fail.
         for command in (SATISFY, ["update"], SATISFY):
             if not is_there():
                 with suppress(StepFailed):

@@ -8,8 +8,8 @@ of this machine (`demo.simulator.customer`). Without that it posts rides all the
 receives, SIGUSR1 puts the customer in a bad mood: for five seconds it refuses every receipt with a
 503.
 
-After a crash or a signal the client does not know of up to `--concurrency` rides whether they were
-taken. The API knows: each is there once, whole, or not at all.
+After a crash or a signal there are up to `--concurrency` rides of which the client does not know
+whether they were taken. The API knows: each is there once, whole, or not at all.
 """
 
 import argparse
@@ -106,7 +106,7 @@ async def receiving(config: Settings) -> Customer | None:
         return None
     customer = Customer(config.signing_secrets[0], random.Random())
     url = config.receiver_url
-    # Before it receives: whoever sends the signal looks whether it does.
+    # Before it listens, since whoever sends the signal first checks that it does.
     asyncio.get_running_loop().add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
     try:
         await customer.open_at(url)

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Outcomes:
-    """How many rides ended in which way so far."""
+    """How many rides were posted, refused and rated so far, and how many attempts were repeated."""
 
     posted: int = 0
     retried: int = 0

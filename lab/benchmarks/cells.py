@@ -129,7 +129,7 @@ def _cell(number: int) -> Iterator[_Cell]:
 
 @contextlib.contextmanager
 def _on_core(number: int) -> Iterator[None]:
-    """What is started in the block, stays on this core: a process inherits that."""
+    """What is started in the block stays on this core: a process inherits that."""
     before = os.sched_getaffinity(0)
     if number >= len(before):
         raise RuntimeError("two cells with a core each need two cores")

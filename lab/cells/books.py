@@ -1,7 +1,7 @@
 """The accounts: every request of every client, over all cells together.
 
-What a restore of a cell may undo is judged as chaos does it: of what that cell answered between the
-backup's beginning and the crash, a backup has all up to some ride, and nothing after it.
+What a restore of a cell may undo is judged as chaos does it: of the rides that this cell answered
+between the backup's beginning and the crash, the backup has all up to one of them, and none after.
 """
 
 from collections.abc import Iterator

@@ -154,7 +154,9 @@ class Crowd:
             return None
         self.replies[str(reply.status)] += 1
         if reply.status in AWAY and response.headers.get("Retry-After") != "1":
-            self._trouble("no time after which to ask again", reply)
+            self.journal.troubles.append(
+                f"status {reply.status} came without Retry-After: 1: {reply.content[:200]}"
+            )
         return reply
 
     def _trouble(self, what: str, reply: Reply) -> None:

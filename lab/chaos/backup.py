@@ -45,8 +45,8 @@ class Backup:
 def emptied(server: Postgres) -> Path:
     """The server's data folder, with nothing in it.
 
-    It is the same folder as before: by that, the next start knows the memory that a killed server
-    has left to the machine, and frees it.
+    It is the same folder as before: by that, the next start recognizes the shared memory that a
+    killed server has left, and frees it.
     """
     server.account.make_private(server.folder)
     for path in server.folder.iterdir():

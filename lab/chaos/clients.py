@@ -4,7 +4,7 @@ Every ride has an Idempotency-Key, and is posted again under it until an answer 
 six begins with a client that hangs up after half of the request, or before the answer; half of
 these are never posted again. One in twenty is posted again seconds after it was answered. Of the
 rides that were answered, three in ten are rated. A quarter of the clients' requests belong to a
-trace, and half send what is malformed of one.
+trace, and half have malformed headers of one.
 """
 
 import asyncio
@@ -167,7 +167,7 @@ class Crowd:
 
 
 def headers(ask: Ask) -> dict[str, str]:
-    """With what its client posts it: its key, and what may be a trace."""
+    """The headers with which its client posts it: its key, and perhaps a trace."""
     trace = TRACES[int(ask.distance.scaleb(3)) % len(TRACES)]
     return {"Idempotency-Key": str(ask.key), **trace}
 

@@ -129,7 +129,7 @@ class Nights(Onlooker):
 
 
 def java_of(pid: int) -> list[psutil.Process]:
-    """The Java of a run; None before it has started, or while its processes change."""
+    """The Java of a run; empty before it has started, or while its processes change."""
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(pid).children(recursive=True)
         return [child for child in children if child.name() == "java"]

@@ -56,12 +56,12 @@ class PostgresPair(Pair[PostgresHost]):
 
     def detach(self) -> None:
         """End the standby; the primary no longer waits for one."""
-        until(lambda: self._tell(WAIT_FOR_NOBODY), "the primary waits for a standby")
+        until(lambda: self._tell(WAIT_FOR_NOBODY), "the primary can't be told to wait for none")
         self.replica.end()
 
     def wait_for_standby(self) -> None:
         """Have the primary answer each commit only when the standby has it on disk."""
-        until(lambda: self._tell(WAIT_FOR_STANDBY), "the primary can't be told")
+        until(lambda: self._tell(WAIT_FOR_STANDBY), "the primary can't be told to wait")
         until(lambda: ask(self.primary, IS_WAITED_FOR), "no standby is waited for")
 
     def catch_up(self) -> None:

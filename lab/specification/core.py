@@ -8,7 +8,7 @@ Transactions, terms and entries are numbered as they begin. The model does not r
 lock: a streamer that was overtaken in the middle of a batch still appends and tries to commit. A
 process that crashes forgets what it had read; one that hangs takes no further step.
 
-A record without a distance is of another kind: the consumer passes it.
+A record without a distance is of another kind: the consumer passes over it.
 
 One consumer is enough: it changes nothing that another process reads, so several can reach no other
 states. After the moment to which a fail-over will set Postgres back, the consumer stands still: its

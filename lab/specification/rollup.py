@@ -47,7 +47,7 @@ class Minute(Rows, frozen=True):
 class Rollup(System):
     """One minute, which has all rides: other minutes behave alike.
 
-    A leader that was overtaken goes on until Postgres refuses it, or misses what it has marked.
+    A leader that was overtaken goes on until Postgres refuses it, or what it has marked is gone.
     """
 
     def sends(self, s: Minute) -> Minute:

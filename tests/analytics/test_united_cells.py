@@ -92,5 +92,5 @@ def test_what_can_not_be_united_is_refused_in_a_sentence(
         main()
     told = capsys.readouterr()
     assert (told.out, told.err.count("\n")) == ("", 1)
-    assert told.err.startswith("not united: ")
+    assert told.err.startswith("no total: ")
     assert said in told.err

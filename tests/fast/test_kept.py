@@ -14,7 +14,7 @@ HALF = Decimal("1234567.5")
 @pytest.mark.parametrize(
     ("kept", "words"),
     [
-        (Led(MOMENT, 12_345), "a streamer took the lead after ride 12,345"),
+        (Led(MOMENT, 12_345), "a streamer took the lead after position 12,345"),
         (
             Reset(MOMENT, "consumer0", 7, HALF, HALF + 1),
             "consumer0 applied the reset of reconciliation 7:"

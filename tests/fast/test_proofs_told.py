@@ -26,9 +26,9 @@ def lines(result: Result) -> list[str]:
 def test_what_agrees_is_said_to_agree_and_how_far() -> None:
     told = lines(PROVED)
     assert PROVED.agrees
-    assert "rollup             1,440 minutes up to ride 4000 of 4011  agrees" in told
-    assert "receipts           3,000 rides up to ride 4011            agrees" in told
-    assert "outbox             5 staged records                       agrees" in told
+    assert "rollup             1,440 minutes up to position 4000 of 4011  agrees" in told
+    assert "receipts           3,000 rides up to position 4011            agrees" in told
+    assert "outbox             5 staged records                           agrees" in told
     assert told[-1] == "All totals agree; so do the rollup, the receipts and the outbox."
 
 
@@ -40,8 +40,8 @@ def test_what_could_not_be_compared_is_not_said_to_agree() -> None:
     """As where the rollup has never run, or not since the last time."""
     rollup, receipts = RollupVerdict(500), ReceiptsVerdict(500)
     told = lines(replace(PROVED, rollup=rollup, receipts=receipts))
-    assert "rollup             0 minutes up to ride 500 of 4011  nothing to compare" in told
-    assert "receipts           0 rides up to ride 500 of 4011    nothing to compare" in told
+    assert "rollup             0 minutes up to position 500 of 4011  nothing to compare" in told
+    assert "receipts           0 rides up to position 500 of 4011    nothing to compare" in told
     assert told[-1] == "All totals agree; so does the outbox."
     aside = lines(replace(PROVED, rollup=RollupVerdict(500, set_aside=1)))
     assert [line for line in aside if line.endswith("nothing to compare, 1 minute set aside")]

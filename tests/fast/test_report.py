@@ -48,7 +48,7 @@ for_a_person = pytest.mark.parametrize("told", [as_text, on_page], ids=["termina
         (RIGHT, "0.000", "agrees"),
         (DRIFTED, "+0.001", "wrong: reset requested"),
         (CHECKED, "-0.001", "wrong: not repaired (--check)"),
-        (STRAY, "0.000", "stands past every ride sent"),
+        (STRAY, "0.000", "stands past every record sent"),
     ],
 )
 def test_a_person_reads_the_drift_what_follows_and_the_verdict(
@@ -86,7 +86,7 @@ def test_a_mismatch_is_told_in_figures() -> None:
 def test_the_summary_tells_all_of_history() -> None:
     said = as_text(RIGHT)
     assert re.search(r"new to the warehouse +1,000 rides +500,000\.000 m\n", said)
-    assert re.search(r"history, up to ride 4011 +3,000 rides +1,234,567\.891 m\n", said)
+    assert re.search(r"history, up to position 4011 +3,000 rides +1,234,567\.891 m\n", said)
     assert "Checked 3 ranges of the warehouse against Postgres; 12.3 seconds in all." in said
 
 

@@ -54,7 +54,7 @@ def test_all_that_is_known_is_on_it() -> None:
 def test_what_is_wrong_is_said_last_and_in_capitals() -> None:
     totals = {"consumer0": Decimal(1), "consumer1": Decimal(2)}
     lines = text(facts(agreement=Agreement(3, totals))).splitlines()
-    assert lines[-1].startswith("NOT WELL: the totals disagree at ride 3")
+    assert lines[-1].startswith("NOT WELL: the totals disagree at position 3")
     assert any("DISAGREE" in line for line in lines[:-1])
 
 

@@ -169,7 +169,7 @@ def test_of_many_only_a_few_are_named_and_the_others_counted() -> None:
         assert found[-1].what.startswith("200 more ")
     totals = {reader.name: Decimal(1) for reader in crowd} | {"total99": Decimal(2)}
     problem = only(facts(agreement=Agreement(520, totals)))
-    assert "at ride 520: total99 2.000 m, " in problem.what  # the one that differs from the others
+    assert "at position 520: total99 2.000 m, " in problem.what  # it differs from the others
     assert "and 200 more;" in problem.what
     assert len(problem.what) < 300
     strangers = (replace(BILLING, name=reader.name, seconds_behind=9e9) for reader in crowd)
@@ -194,7 +194,7 @@ def test_a_millimetre_is_a_disagreement() -> None:
     totals = {name: Decimal(kilometres + end) for name, end in ends.items()}
     problem = only(facts(agreement=Agreement(520, totals)))
     assert problem.kind == "disagrees"
-    assert "at ride 520" in problem.what
+    assert "at position 520" in problem.what
     assert "345.678 m" in problem.what
     assert "345.679 m" in problem.what
 

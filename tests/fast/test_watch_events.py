@@ -66,7 +66,7 @@ HEALED = counts(gaps_healed=1, records_healed=11, distance_healed=Decimal("6344.
         ),
         (
             {"rides": Rides(12_000, 12_000, 0, 12_000, 12_000, 0, None)},
-            "Postgres went back to an earlier time: from ride 12,345 to ride 12,000",
+            "Postgres went back to an earlier time: from position 12,345 to 12,000",
         ),
         (
             {"readers": (total(), *OTHERS, total("a\x1b[31m\x00b"))},
@@ -132,9 +132,9 @@ def test_a_reader_that_comes_or_goes_is_told() -> None:
 def test_a_disagreement_is_told_when_it_begins_and_when_it_ends() -> None:
     off = {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")}
     wrong = facts(1, agreement=Agreement(12_345, off))
-    assert told(facts(), wrong) == ["the totals disagree by 0.001 m at ride 12,345"]
+    assert told(facts(), wrong) == ["the totals disagree by 0.001 m at position 12,345"]
     assert told(facts(), wrong, wrong) == []
-    assert told(facts(), wrong, facts(2)) == ["the totals agree again, at ride 12,345"]
+    assert told(facts(), wrong, facts(2)) == ["the totals agree again, at position 12,345"]
 
 
 def test_dead_receipts_are_told_in_one_line() -> None:
@@ -156,7 +156,7 @@ def test_dead_receipts_are_told_in_one_line() -> None:
 
 
 def test_what_postgres_kept_is_told_once_the_oldest_first() -> None:
-    old = Happened(MOMENT - timedelta(hours=3), "a streamer took the lead after ride 7")
+    old = Happened(MOMENT - timedelta(hours=3), "a streamer took the lead after position 7")
     new = Happened(MOMENT, "reconciliation 8: all totals are right")
     assert told(facts(happened=(new, old))) == [old.words, new.words]
     assert told(facts(happened=(old,)), facts(1, happened=(new, old))) == [new.words]

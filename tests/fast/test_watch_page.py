@@ -158,8 +158,8 @@ def test_what_is_wrong_is_the_headline_and_no_reader_is_green_beside_it() -> Non
     assert "All is well" not in away
     off = Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")})
     wrong = html_of(facts(agreement=off))
-    assert '<h1 class="bad">The totals disagree at ride 12,345</h1>' in wrong
-    assert "They disagree at ride 12,345." in wrong
+    assert '<h1 class="bad">The totals disagree at position 12,345</h1>' in wrong
+    assert "They disagree at position 12,345." in wrong
     box = Markup(rendered(facts(agreement=off))[1].parts["counted"])
     assert (box.elements[0][1]["class"] or "").strip() == "bad"
     assert "disagree" in box.text

@@ -85,7 +85,7 @@ def test_totals_are_compared_with_the_rides_wherever_each_consumer_stands(
     at = number(world.start + 2)
     [first_total, second] = of(world, fleet).totals()
     assert [first_total.is_exact, second.is_exact] == [False, True]
-    assert f"consumer0 at ride {at}: total 6.501 m, which is +3.500 m off" in str(first_total)
+    assert f"consumer0 at position {at}: total 6.501 m, which is +3.500 m off" in str(first_total)
     with pytest.raises(NotHealed, match=f"not all totals are exact up to ride {at} after"):
         healed(world, fleet, 2)
 

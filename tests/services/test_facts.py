@@ -204,7 +204,7 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     words = [event.words for event in database.happened]
     assert "consumer0 applied the reset of reconciliation 1: 1.000 m became 0.999 m" in words
     assert "reconciliation 1: 1 ride, 0.999 m" in words
-    assert f"a streamer took the lead after ride {number(world.start)}" in words
+    assert f"a streamer took the lead after position {number(world.start)}" in words
 
 
 def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:

@@ -270,16 +270,7 @@ def test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done(
     own_cells: Cells,
 ) -> None:
     cells = own_cells
-    cells.apis[1].service.kill()
-
-    def is_noticed() -> bool:
-        try:
-            cells.router.require_up(1)
-        except Refused:
-            return True
-        return False
-
-    eventually(is_noticed, "the router's notice")
+    cells.lose_api(1)
     with pytest.raises(Refused, match="HAProxy finds the API of cell 1 not ready"):
         move({"00"}, 1, cells.map, cells.router, cells.databases)
     cells.stop()

@@ -9,7 +9,6 @@ from api.router import moving
 from api.router.slots import SLOTS
 from rocket_rides.cells import CELL_SIZE
 from tests.support.cells import Cells, key_of
-from tests.support.world import eventually
 
 
 def test_a_key_goes_to_the_cell_of_its_slot_and_a_ride_to_the_cell_in_its_id(cells: Cells) -> None:
@@ -46,8 +45,7 @@ def test_a_cell_that_is_down_takes_no_other_along(own_cells: Cells) -> None:
     cells = own_cells
     cells.move("80-ff", 1)
     lower, upper = key_of(range(128)), key_of(range(128, 256))
-    cells.apis[1].service.kill()
-    eventually(lambda: cells.post(upper).status_code == 503, "the router's notice")
+    cells.lose_api(1)
     for answer in (cells.post(upper), cells.client.get(f"/rides/{CELL_SIZE + 1}")):
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "1"

@@ -131,7 +131,7 @@ def test_all_cells_are_in_one_table_and_one_that_is_away_is_named(world: World) 
         code, said = run(world, "--cells", one.url, f"{other.url}/", away)
         well = run(world, "--cells", one.url)
         same = run(world, "--cells", one.url, other.url, f"{one.url}/")
-    assert same == (2, "two of these pages are the same cell's: give one of each\n")
+    assert same == (2, "two of these pages are the same cell's: give each cell's page once\n")
     assert code == 2
     _, *rows, _, wrong, _ = said.splitlines()
     assert [row.split() for row in rows] == [

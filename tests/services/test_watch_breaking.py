@@ -57,7 +57,7 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
         assert looking.wait(PATIENCE)
         healed.set()
         say("All totals are exact up to ride 9.", Kind.CLAIM)
-        say("  consumer0 at ride 9: `total` 7 m", Kind.CLAIM)
+        say("  consumer0 at position 9: `total` 7 m", Kind.CLAIM)
         say("Healed: all is well.", Kind.CLAIM)
         looked.set()
 

@@ -19,6 +19,7 @@ from lab.ports import free_ports
 from lab.processes import start
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
+from rocket_rides.errors import Refused
 from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
@@ -88,6 +89,19 @@ class Cells:
             text=True,
             check=False,
         )
+
+    def lose_api(self, cell: int) -> None:
+        """Kill it, and wait until the router has noticed: before that, a client gets no answer."""
+        self.apis[cell].service.kill()
+
+        def is_noticed() -> bool:
+            try:
+                self.router.require_up(cell)
+            except Refused:
+                return True
+            return False
+
+        eventually(is_noticed, "the router's notice")
 
     @contextmanager
     def api_away(self, cell: int) -> Iterator[None]:

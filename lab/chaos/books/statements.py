@@ -7,7 +7,7 @@ outbox, and whether a total is exact at its checkpoint, are judged by `lab.chaos
 
 from lab.chaos.fleet import CONSUMERS
 
-# Nothing is complete before the streamer has committed it; in the rollup, nor before it was marked.
+# Nothing is complete before the streamer has committed it. In the rollup it must be marked, too.
 EARLY = """
     SELECT format('the rollup is complete to ride %s, marked up to %s, and %s is the last one sent',
                   complete_to, position, last_sent_id)

@@ -116,9 +116,9 @@ class Judge:
         if self._log.may_differ([], self._moved, at):
             self.steps["sends, unseen"] += not all(found)
         else:
-            require(all(found), "nobody has sent this batch under the newest term")
+            require(all(found), "a batch was sent under the newest term")
             for told in found:  # in their order, as they first came
-                require(told[0].before > self._newest, "the log is in another order")
+                require(told[0].before > self._newest, "the log is in order")
                 self._newest = told[0].before
         self.steps["sends twice"] += any(len(told) > 1 for told in found)
         return [

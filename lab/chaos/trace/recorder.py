@@ -63,7 +63,8 @@ PEEK = """
     )
 """
 TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
-# Each look decodes from the last such record in the WAL; Postgres itself writes one in 15 s.
+# Each look decodes from the last snapshot of running transactions in the WAL. This writes one;
+# Postgres itself does so every 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
 MARK_EVERY = 1.0  # seconds
 MARKS_SINCE = 160_000  # the version of Postgres

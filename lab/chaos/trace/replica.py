@@ -97,7 +97,7 @@ def opened(life: Life) -> Replica:
             replica.met[name] = met_by(row)
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
             exact = replica.exact(name, total.ride_id)
-            require(total.distance == exact, "a total is wrong")
+            require(total.distance == exact, "a total is the sum of its rides")
     return replica
 
 
@@ -107,7 +107,7 @@ def number(row: Row, column: str) -> int:
 
 def text(row: Row, column: str) -> str:
     value = row[column]
-    require(value is not None, f"{column} is NULL")
+    require(value is not None, f"{column} has a value")
     return str(value)
 
 

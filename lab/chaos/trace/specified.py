@@ -26,9 +26,13 @@ class NotAllowed(Exception):
     """The specification does not allow this step in this state; the message says why."""
 
 
-def require(allowed: object, otherwise: str) -> None:
-    if not allowed:
-        raise NotAllowed(otherwise)
+def broken(rule: str) -> NotAllowed:
+    return NotAllowed(f"this does not hold: {rule}")
+
+
+def require(is_kept: object, rule: str) -> None:
+    if not is_kept:
+        raise broken(rule)
 
 
 def holds(state: State, *numbers: str) -> None:
@@ -76,11 +80,11 @@ def moves_last_sent(
         told = [(entry.ride, entry.prev) for entry in sent]
         require(
             [(entry.ride, entry.prev) for entry in state.log] == told,
-            "the log has another batch, or another chain",
+            "the log has the batch as the specification appends it",
         )
         state = CORE.moves_last_sent(state, term, last)
     except Refused:
-        raise NotAllowed("a leader of the newest term moves last_sent, from where it was") from None
+        raise broken("a leader of the newest term moves last_sent, from where it was") from None
     left = tuple(ride for ride in staged if ride not in gone)
     require(state.staged == left, "exactly what was sent is deleted")
     holds(state, "1", "2", "3")
@@ -91,7 +95,8 @@ def counts(db: Database, was: Total, then: Total) -> None:
     log = was.entries or (Entry(was.redis_id, Ride(0, 0), 0, 0),)
     state = State(db.drawn, db.rides, (), db.last_sent, db.terms, log=log)
     state = CORE.counts(state.but(consumer=was))
-    require(state.consumer == then, f"what it read leads to {state.consumer}, not to {then}")
+    if state.consumer != then:
+        raise NotAllowed(f"what it read leads to {state.consumer}, not to {then}")
 
 
 def ours(db: Database, entries: Iterable[Entry]) -> list[Entry]:

@@ -8,7 +8,7 @@ from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
 from lab.chaos.trace.replica import Met, Replica, met_by, text, total_of
-from lab.chaos.trace.specified import Database, Entry, Ride, Total, require
+from lab.chaos.trace.specified import Database, Entry, NotAllowed, Ride, Total, require
 
 
 @dataclass
@@ -107,7 +107,8 @@ class TotalsJudge:
         db = db.but(rides=tuple(Ride(ride, replica.rides[ride]) for ride in rides))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
-        require(met == there_was, f"{met} was counted, not {there_was}")
+        if met != there_was:
+            raise NotAllowed(f"{met} was counted, not {there_was}")
 
     def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:
         """What these entries leave out, up to the total's new ride, and what they repeat."""
