@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def until(
-    claim: Callable[[], T], otherwise: str, patience: float = PATIENCE, poll: float = POLL
+    claim: Callable[[], T | None], otherwise: str, patience: float = PATIENCE, poll: float = POLL
 ) -> T:
     """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise)."""
     deadline = time.monotonic() + patience

@@ -3,11 +3,10 @@
 The packages that only these need are imported where they are used: the fast tests run without.
 """
 
-import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,20 +39,6 @@ def pytest_configure() -> None:
 
 
 pytest_plugins = ["tests.support.distribution"]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays to the end: no collection of garbage looks at it.
-
-    This takes a third off the time of collecting.
-    """
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
-        gc.freeze()
 
 
 # A Java that is over before its best compiler has warmed up, and tells other Javas nothing.
@@ -100,20 +85,6 @@ def postgres(prepared: Path) -> Iterator["Postgres"]:
         yield server
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what is marked `stream_servers`, and uses one, on each of the wheels'."""
-    from demo.embedded import stock
-
-    if (
-        metafunc.definition.get_closest_marker("stream_servers")
-        and "stream_server" in metafunc.fixturenames
-        and not stock.named(stock.REDIS)
-    ):
-        from demo.embedded.stream_servers import STREAM_SERVERS
-
-        metafunc.parametrize("stream_server", STREAM_SERVERS, indirect=True)
-
-
 @pytest.fixture(scope="session")
 def redis_of_kind(folder: Path) -> Iterator[Callable[[str], "Redis"]]:
     """The server of a kind, started when it is first asked for."""
@@ -136,15 +107,9 @@ def redis_of_kind(folder: Path) -> Iterator[Callable[[str], "Redis"]]:
 
 
 @pytest.fixture
-def stream_server(request: pytest.FixtureRequest) -> str:
-    """The kind of server that holds the log."""
-    kind: str = getattr(request, "param", "valkey")
-    return kind
-
-
-@pytest.fixture
-def redis(redis_of_kind: Callable[[str], "Redis"], stream_server: str) -> "Redis":
-    return redis_of_kind(stream_server)
+def redis(redis_of_kind: Callable[[str], "Redis"], request: pytest.FixtureRequest) -> "Redis":
+    """A Valkey, or the kind that a test's mark names."""
+    return redis_of_kind(getattr(request, "param", "valkey"))
 
 
 @pytest.fixture(scope="session")
@@ -167,9 +132,12 @@ def world(postgres: "Postgres", redis: "Redis", tmp_path: Path) -> Iterator["Wor
 @pytest.fixture
 def own_world(redis: "Redis", prepared: Path, tmp_path: Path) -> Iterator["World"]:
     """A cluster for this test alone."""
-    from tests.support.clusters import world_of_its_own
+    from tests.support.clusters import migrated, world_on
 
-    with world_of_its_own(redis, tmp_path, prepared) as world:
+    with (
+        migrated(prepared) as server,
+        world_on(server, redis, server.sockets.parent.name, tmp_path) as world,
+    ):
         yield world
 
 

@@ -17,8 +17,8 @@ def world(secure: Secure, tmp_path: Path) -> Iterator[World]:
     url = secure.postgres_url()
     upgrade(url, Settings().cell)
     world = World(secure.postgres, secure.redis, url, "a-night", tmp_path)
-    yield world
-    world.close()
+    with world.exits:
+        yield world
 
 
 @pytest.mark.usefixtures("spark")

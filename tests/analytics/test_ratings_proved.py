@@ -5,7 +5,7 @@ import pytest
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
 from tests.support.books import Books
-from tests.support.ratings import RATE
+from tests.support.entries import RATE
 from tests.support.world import drain
 
 
@@ -16,7 +16,7 @@ def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
     behind, wrong = (
         Reader(world.log(), Stars(world.connect(), name)) for name in ("behind", "wrong")
     )
-    rides = books.add(1, 2, 3)
+    rides = books.world.send(1, 2, 3)
     for readers, stars in (([behind, wrong], [5]), ([wrong], [3, 1])):
         for ride in rides[: len(stars)]:
             world.connection.execute(RATE, [ride, stars.pop()])

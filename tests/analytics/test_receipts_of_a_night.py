@@ -23,7 +23,7 @@ SET_BACKS = "SELECT set_backs FROM receipts_state"
 def delivered(books: Books) -> Books:
     """Three rides with their receipts, which a run has found right; then one is lost."""
     connection = books.world.connection
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     connection.execute(OUTCOMES)
     connection.execute(COMPLETE, [3, 3])
     result = books.run()
@@ -57,7 +57,7 @@ def test_a_new_warehouse_has_all_of_them_looked_at_and_no_worker_waits_while_it_
 def test_nothing_is_asked_for_while_the_warehouse_is_wrong(delivered: Books) -> None:
     """Its owner is to look at it first; the rebuilding run then asks for all."""
     delivered.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 1")
-    delivered.add(4)
+    delivered.world.send(4)
     delivered.world.connection.execute(COMPLETE, [4, 4])
     result = delivered.run()
     assert result.mismatches

@@ -50,9 +50,9 @@ def test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset(
     books: Books,
 ) -> None:
     """Also one that stands in a hole of a million ids, or past every ride with a right total."""
-    before = books.add("1.001", "2.002", "3.003", 4, 5)
+    before = books.world.send("1.001", "2.002", "3.003", 4, 5)
     books.skip_ids(1_000_000)
-    after = books.add(6, 7, 8)
+    after = books.world.send(6, 7, 8)
     stand: dict[str, tuple[int, Decimal | int]] = {
         "caught up": (after[-1], 0),
         "behind": (before[1], 0),
@@ -73,7 +73,7 @@ def test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset(
         assert {c.name for c in result.consumers if not c.wrong} == right
         assert (result.total, result.mismatches) == (tally(8, Decimal("36.006")), [])
         assert {*result.resets} == (set() if check else {*stand} - right)
-    books.add("7.5")
+    books.world.send("7.5")
     for name in stand:
         assert books.caught_up(name) == books.world.truth
     assert books.run().agrees
@@ -81,7 +81,7 @@ def test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset(
 
 def test_a_consumer_that_has_moved_on_meanwhile_is_reset_where_it_stands(books: Books) -> None:
     """And no snapshot is held while Spark works, which would keep vacuum from the outbox."""
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     consumer = books.world.consumer()
     consumer.run_once()
     books.tamper("consumer0", MILLIMETRE)
@@ -89,7 +89,7 @@ def test_a_consumer_that_has_moved_on_meanwhile_is_reset_where_it_stands(books: 
 
     @contextmanager
     def meanwhile(stage: str) -> Iterator[None]:
-        books.add("10.5", "20.25")
+        books.world.send("10.5", "20.25")
         consumer.run_once()
         session = books.world.connection.execute(
             "SELECT state, backend_xmin FROM pg_stat_activity WHERE pid = %s",
@@ -124,11 +124,11 @@ def test_no_rides_at_all(books: Books) -> None:
 
 @pytest.mark.parametrize("known", [False, True], ids=["without a warehouse", "with one"])
 def test_check_tells_what_is_wrong_and_changes_nothing(books: Books, known: bool) -> None:
-    books.add(1, 2)
+    books.world.send(1, 2)
     if known:
         books.run()
         (books.warehouse.folder / ".staging" / "of another run").mkdir(parents=True)
-    books.add(3)
+    books.world.send(3)
     books.claim("consumer0", 1, drift=MILLIMETRE)
     world = books.world
     world.connection.execute("UPDATE receipts_state SET inbox_to = 2, complete_to = 2")
@@ -170,7 +170,7 @@ def test_days_are_utc_and_a_time_that_no_calendar_has_stops_nothing(books: Books
 
 
 def test_a_warehouse_that_was_deleted_is_rebuilt_and_that_is_said(books: Books) -> None:
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     assert books.run().notes == []
     shutil.rmtree(books.warehouse.folder)
     result = books.run()

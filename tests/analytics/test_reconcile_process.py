@@ -170,7 +170,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
     books: Books,
 ) -> None:
     """As a kill does: no ride counts in the warehouse before its result can."""
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     books.claim("consumer0", 2, drift=MILLIMETRE)
     with transaction(books.world) as holding:
         holding.execute(NO_MORE_RESULTS)
@@ -179,7 +179,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
         process = psutil.Process(job.process.pid)
         assert FIRST_COMPILER_ALONE in (options_of_java(process) or "")
         family = process.children(recursive=True)
-        job.process.send_signal(signal.SIGINT)
+        job.interrupt()
         assert job.ends(SPARK_PATIENCE) == 128 + signal.SIGINT
         assert job.output.read_text() == ""
         eventually(lambda: not any(map(alive, family)), "the end of Java")
@@ -195,7 +195,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
 def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
     books: Books, reconcile: Reconcile, tmp_path: Path
 ) -> None:
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     books.claim("consumer0", 1, drift=MILLIMETRE)
     as_json, as_html = tmp_path / "result.json", tmp_path / "report.html"
     drifted = reconcile(books.world, "--json", str(as_json), "--report", str(as_html))
@@ -215,7 +215,7 @@ def test_a_night_is_a_trace_with_its_stages(
     books: Books, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(telemetry, "_exporter", None)  # again, afterwards
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     with Collector() as collector:
         assert reconcile(books.world, **collector.settings).status == 0
         telemetry.end()

@@ -12,7 +12,6 @@ from analytics.nightly import nights
 from analytics.nightly.__main__ import Reconciler
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
-from rocket_rides.settings import load
 from tests.support.world import Service, World, eventually
 
 HONCHOS_PATIENCE = 5  # seconds
@@ -97,13 +96,12 @@ def test_killed_it_takes_the_run_with_it(world: World) -> None:
 
 @pytest.mark.usefixtures("java")
 def test_every_night_the_rides_are_reconciled(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    world: World, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """And no night is made up for without need."""
     world.take(5)  # but nothing was there to reconcile last night
-    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     soon = datetime.now() + timedelta(seconds=1)  # noqa: DTZ005 (local, as the setting)
-    config = load().model_copy(update={"reconcile_at": f"{soon:%H:%M:%S.%f}"})
+    config = world.config().model_copy(update={"reconcile_at": f"{soon:%H:%M:%S.%f}"})
     caplog.set_level("INFO")
     stop, runs = Stop(), tmp_path / "runs"
     command = [sys.executable, "-c", f"open({str(runs)!r}, 'a').write('x')"]

@@ -15,14 +15,14 @@ from tests.support.books import MILLIMETRE, Books, exact, tally
 
 
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:
-    books.add(*range(1, 8))
+    books.world.send(*range(1, 8))
     books.claim("consumer0", 3, drift=MILLIMETRE)
     emitted = int(bool(books.run().resets))
     for step, full in [*((step, False) for step in Step), (Step.BEFORE_COMMIT, True)]:
-        books.add("10.001", "20.002")
+        books.world.send("10.001", "20.002")
         with pytest.raises(InjectedCrash), crash_at(step):
             books.job().run_once(full=full)
-        books.add("30.003")
+        books.world.send("30.003")
         result = books.run()
         assert books.in_warehouse() == books.in_postgres(), step
         assert result.total.distance == exact(books.world, result.position)
@@ -37,10 +37,10 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books
 def test_a_night_reads_the_new_rides_only(books: Books) -> None:
     """In a folder with any name."""
     books.world.folder = books.world.folder / "a {strange} [name]*?, 100%"
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     books.run()
     books.world.connection.execute("UPDATE rides SET distance = 99 WHERE id <= 3")
-    books.add(4, 5)
+    books.world.send(4, 5)
     result = books.run(check=True)
     assert result.new == tally(2, 9)
     assert result.total == tally(5, 15)  # of what was there, only the warehouse was asked
@@ -56,7 +56,7 @@ def test_a_ride_changed_by_hand_is_reported_and_resets_nobody_before_full_does(
     books.run()
     books.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 120000")
     changed = 7 - (1 + Decimal(120_000 % 977)) / 1000
-    books.add(1, 2)
+    books.world.send(1, 2)
     books.claim("after the change", 150_000)
     books.claim("far behind", 12_345, drift=MILLIMETRE)
     result = books.run()
@@ -80,7 +80,7 @@ def test_a_ride_changed_by_hand_is_reported_and_resets_nobody_before_full_does(
 
 
 def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     books.run()
     [file] = books.warehouse.table.folder.glob("day=*/*.parquet")
     file.write_bytes(b"PAR1" + file.read_bytes()[4:][::-1])
@@ -93,7 +93,7 @@ def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
 
 
 def test_a_broken_log_is_told_and_all_is_rebuilt(books: Books) -> None:
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     books.run()
     newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
     newest.with_name(f"{int(newest.stem) + 1:020}.json").write_bytes(b"{")
@@ -108,7 +108,7 @@ def test_another_engine_that_reads_delta_tables_finds_the_same_rides(books: Book
     """It has a reader of its own."""
     books.add_many(30_000, at="timestamptz '2026-01-01 12:00+00'")
     books.run()
-    books.add(1, 2, "0.001", "999999.999")
+    books.world.send(1, 2, "0.001", "999999.999")
     books.run()
     rides = polars.scan_delta(str(books.warehouse.table.folder))
     sums = polars.len(), polars.n_unique("id"), polars.sum("distance")
@@ -119,7 +119,7 @@ def test_another_engine_that_reads_delta_tables_finds_the_same_rides(books: Book
 
 
 def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     for meanwhile, read, was in (
         ("DELETE FROM rides WHERE id = 2", 2, 3),
         ("INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2, 1)", 3, 2),
@@ -136,7 +136,7 @@ def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:
 
 
 def test_who_has_lost_the_lock_publishes_nothing(books: Books) -> None:
-    books.add(1, 2, 3)
+    books.world.send(1, 2, 3)
     job = books.job()
     pid = job.connection.info.backend_pid
 

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from tests.support.facts import AWAY
-from tests.support.metrics import OPENMETRICS, PARSERS, TEXT, read, series
+from tests.support.metrics import OPENMETRICS, PARSERS, TEXT, series
 from tests.support.metrics import value as value_in
 from tests.support.whole_fleet import DATABASE, FACTS, READERS, total
 from watch import metrics
@@ -97,7 +97,8 @@ def test_when_it_was_gathered_is_told_by_the_clock_that_prometheus_shares() -> N
 
 @pytest.mark.parametrize("accept", [TEXT, OPENMETRICS])
 def test_names_and_units_follow_prometheus_rules(accept: str) -> None:
-    for family in read(FACTS, accept):
+    body, _ = metrics.render(FACTS, accept)
+    for family in PARSERS[accept](body.decode()):
         name = family.name.removesuffix("_total")
         assert re.fullmatch(r"rocket_rides_[a-z]+(_[a-z]+)*", name), name
         assert family.type in {"counter", "gauge"}, name

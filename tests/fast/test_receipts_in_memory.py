@@ -50,7 +50,7 @@ def test_whoever_asks_all_to_wait_is_left_alone_for_as_long() -> None:
     assert breaker.limit == 1
 
 
-def test_the_command_for_dead_letters_refuses_what_it_does_not_understand() -> None:
+def test_the_command_for_set_aside_entries_refuses_what_it_does_not_understand() -> None:
     for words in ("", "replay", "replay 1 --all", "drop", "drop --all", "drop x", "list 1"):
         with pytest.raises(SystemExit) as exit_status:
             dead.parse(words.split())

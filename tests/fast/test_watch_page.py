@@ -7,11 +7,11 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from demo.breaking.ways import WAYS
 from tests.support.facts import (
     AWAY,
     MOMENT,
@@ -44,8 +44,7 @@ HOSTILE = (
     f"red \x00\x1b[31m\x07\x7f\x9b31m {LINE}",
 )
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-STOP_REDIS = {"label": "Stop Redis", "summary": "Shut Redis down", "meanwhile": "Redis is stopped"}
-WAYS = {"stop-redis": SimpleNamespace(**STOP_REDIS)}
+STOP_REDIS = {"stop-redis": WAYS["stop-redis"]}
 
 
 def rendered(
@@ -85,7 +84,7 @@ def busy() -> str:
         set_aside_entries={"total": 9, "rollup": 3},
     )
     breakage = Breakage(going_on="The log is gone.")
-    page = Page(Scene(WAYS, breakage, token="the-token"))  # noqa: S106
+    page = Page(Scene(STOP_REDIS, breakage, token="the-token"))  # noqa: S106
     return html_of(seen, page=page, feed=feed, history=history)
 
 
@@ -169,7 +168,7 @@ def test_what_is_wrong_is_the_headline_and_no_reader_is_green_beside_it() -> Non
 
 def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look() -> None:
     breakage = Breakage("stop-redis", "Redis is stopped", "Redis, with 9 entries, is shut down.")
-    for page in (Page(Scene(WAYS, breakage)), Page(Scene(breakage=breakage))):
+    for page in (Page(Scene(STOP_REDIS, breakage)), Page(Scene(breakage=breakage))):
         for seen in (facts(), replace(facts(), redis=AWAY, log=None)):
             _, parts = rendered(seen, page)
             verdict = parts.parts["verdict"]

@@ -65,7 +65,6 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind() -> None:
     run = start("--seconds", "600", "--rate", "5", "--faults", "wrong-total", "disk-full")
     chaos = psutil.Process(run.pid)
     folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
-    assert folder
     if can_run():
         eventually(lambda: "java" in names(chaos), "a nightly job", LIMIT)
     started = chaos.children(recursive=True)

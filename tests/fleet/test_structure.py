@@ -39,6 +39,7 @@ WRONG = [
     ("consumers.totals.total", "consumers.rollup.lead"),
     ("demo.install.steps", "rocket_rides.errors"),
     ("demo.embedded.spawn", "demo.install.java"),
+    ("tests.support.world", "tests.fast.test_claims"),
 ]
 
 

@@ -6,12 +6,11 @@ import pytest
 
 from demo.embedded.servers import Postgres, Redis
 from tests.support.cells import Cells, two_cells
-from tests.support.folders import short_folder
 
 
 @pytest.fixture(scope="module")
 def both(postgres: Postgres, redis_of_kind: Callable[[str], Redis]) -> Iterator[Cells]:
-    with short_folder() as folder, two_cells(postgres, redis_of_kind("valkey"), folder) as found:
+    with two_cells(postgres, redis_of_kind("valkey")) as found:
         yield found
 
 
@@ -23,5 +22,5 @@ def cells(both: Cells) -> Cells:
 
 @pytest.fixture
 def own_cells(postgres: Postgres, redis: Redis) -> Iterator[Cells]:
-    with short_folder() as folder, two_cells(postgres, redis, folder) as found:
+    with two_cells(postgres, redis) as found:
         yield found

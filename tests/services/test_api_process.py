@@ -5,8 +5,7 @@ import socket
 import httpx
 import psutil
 
-from tests.support.api import Api
-from tests.support.hostile import FORM, JSON, ask, statuses
+from tests.support.api import FORM, JSON, Api, ask, statuses
 from tests.support.world import World
 
 

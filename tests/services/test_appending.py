@@ -9,10 +9,11 @@ import redis
 from lab.chaos.proxy import Proxy
 from rocket_rides.log import LARGEST_ID, START, Log, Staged
 from rocket_rides.terms import Term
+from tests.support.clusters import each_stream_server
 from tests.support.entries import fields
 from tests.support.world import World, eventually
 
-pytestmark = pytest.mark.stream_servers
+pytestmark = each_stream_server
 
 TERM = Term("0123456789abcdef", 0)
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

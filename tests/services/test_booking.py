@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 
 from api.pool import PATIENCE, SESSION, open_pool
-from rocket_rides.settings import load
 from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.disasters import trigger
 from tests.support.world import World, eventually, transaction
@@ -146,12 +145,9 @@ def test_stale_connections_are_replaced_before_a_ride_needs_them(api: Api, world
     assert {api.post("5").status_code for _ in range(50)} == {201}
 
 
-def test_the_pools_sessions_are_serializable_and_never_hang(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pools_sessions_are_serializable_and_never_hang(world: World) -> None:
     """A ride is one statement outside of a transaction block, so the session's level is its own."""
-    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
-    with open_pool(load()) as pool, pool.connection() as connection:
+    with open_pool(world.config()) as pool, pool.connection() as connection:
         assert connection.autocommit
         for name, wanted in SESSION.items():
             assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)

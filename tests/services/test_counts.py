@@ -10,11 +10,14 @@ from rocket_rides.database import one_row
 from rocket_rides.log import Log
 from rocket_rides.terms import RESTORE_STATE
 from streamer.repair import repair
-from tests.support.counts import Counts, counts
 from tests.support.disasters import lose, stranded
+from tests.support.facts import counts
+from tests.support.looks import reader, seen
 from tests.support.rollup import hurry, lead
 from tests.support.world import World, catch_up, drain, eventually
+from watch.facts import Counts
 
+CRASHES = "SELECT coalesce(max(crashes_injected), 0) FROM checkpoints WHERE name = %s"
 COUNTED_AT = "SELECT counted_at FROM checkpoints WHERE kind = 'total'"
 
 
@@ -35,7 +38,13 @@ def eventful(world: World) -> Counts:
     lost = lose(world, 5, 6, 9)
     for _ in range(2):
         add_nonsense(world.log())
-    return Counts(2, 3, lost, skipped=3, set_aside=2)
+    return counts(
+        gaps_healed=2,
+        records_healed=3,
+        distance_healed=lost,
+        resends_skipped=3,
+        entries_set_aside=2,
+    )
 
 
 @pytest.mark.parametrize("batch_size", [4, 1000])
@@ -44,7 +53,7 @@ def test_what_a_reader_meets_is_counted_once_however_it_is_batched(
 ) -> None:
     expected = eventful(world)
     catch_up(world.consumer(batch_size=batch_size))
-    assert counts(world) == expected
+    assert reader(seen(world), "consumer0").counts == expected
     assert world.value("SELECT count(*) FROM set_aside_entries") == 2
 
 
@@ -79,7 +88,7 @@ def test_the_rollup_counts_each_ride_of_a_gap_once_in_however_many_pieces(
     monkeypatch.setattr(marker, "PIECE", piece)
     expected = eventful(world)
     hurry(lead(world, batch_size))
-    assert counts(world, "rollup", "rollup") == expected
+    assert reader(seen(world), "rollup").counts == expected
 
 
 def test_what_a_new_lead_marks_again_is_healed_only_if_the_log_never_told_of_it(
@@ -95,7 +104,8 @@ def test_what_a_new_lead_marks_again_is_healed_only_if_the_log_never_told_of_it(
     world.log().start_anew()
     hurry(lead(world))
     assert world.value("SELECT sum(rides) FROM ride_minutes") == 4
-    assert counts(world, "rollup", "rollup") == Counts(1, 2, Decimal(12))
+    healed = counts(gaps_healed=1, records_healed=2, distance_healed=Decimal(12))
+    assert reader(seen(world), "rollup").counts == healed
 
 
 def test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice(
@@ -114,31 +124,30 @@ def test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice(
         dying.connection.close()
     hurry(lead(world))
     assert world.value("SELECT sum(rides) FROM ride_minutes") == 8
-    assert counts(world, "rollup", "rollup") == Counts(1, 2, Decimal(2))
+    healed = counts(gaps_healed=1, records_healed=2, distance_healed=Decimal(2))
+    assert reader(seen(world), "rollup").counts == healed
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "kind"),
+    ("module", "name"),
     [
-        (["consumers", "consumer0"], "consumer0", "total"),
-        (["consumers.rollup"], "rollup", "rollup"),
+        (["consumers", "consumer0"], "consumer0"),
+        (["consumers.rollup"], "rollup"),
     ],
     ids=["a total", "the rollup"],
 )
-def test_a_process_counts_its_injected_crashes(
-    world: World, module: list[str], name: str, kind: str
-) -> None:
+def test_a_process_counts_its_injected_crashes(world: World, module: list[str], name: str) -> None:
     world.service("streamer").says("leading")
     process = world.service(*module, CRASH_RATE="0.5")
 
     def crashes() -> int:
         world.take(1)
-        return counts(world, name, kind).crashes
+        return world.value(CRASHES, name)
 
     eventually(lambda: crashes() >= 3)
     assert process.stop() == 0
     said = process.output.read_text().count("injected crash")
-    assert said - 1 <= counts(world, name, kind).crashes <= said
+    assert said - 1 <= world.value(CRASHES, name) <= said
 
 
 def test_records_sent_and_staged_are_all_rides(world: World) -> None:

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from consumers.receipts.queue import Attempt
-from tests.support.receipts import USUALLY, Colleague, Staff, sent
+from consumers.receipts.queue import Attempt, Queue
+from tests.support.receipts import Colleague, Staff, sent
 from tests.support.receiver import ACCEPT, HANG
 
 
@@ -20,7 +20,7 @@ def in_flight(worker: Colleague) -> list[int]:
 def test_there_are_never_more_in_flight_than_asked(staff: Staff) -> None:
     rides = sent(staff.world, 20)
     staff.receiver.behaviour = HANG
-    worker = staff.worker("one", USUALLY._replace(concurrency=4))
+    worker = staff.worker("one", receipt_concurrency=4)
     worker.until(lambda: worker.delivery.in_flight)
     assert in_flight(worker) == rides[:4]
 
@@ -30,7 +30,7 @@ def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(
 ) -> None:
     """The next one comes at once when it has ended."""
     worker = staff.worker("one")
-    rides = worker.queue_up(5)
+    rides = staff.queue_up(worker, 5)
     staff.receiver.behaviour = HANG
     later = "UPDATE receipts SET due_at = now() + interval '5 min' WHERE ride_id = ANY(%s)"
     staff.world.connection.execute(later, [rides[2:]])
@@ -68,8 +68,9 @@ def test_what_comes_while_receipts_are_taken_is_not_forgotten(
 
 def test_nothing_is_sent_once_the_lease_has_run_out(staff: Staff) -> None:
     """As after a worker slept between taking a receipt and sending it."""
-    sleeper = staff.worker("sleeper", USUALLY._replace(lease=0))
-    [ride_id] = sleeper.queue_up(1)
+    sleeper = staff.worker("sleeper")
+    sleeper.queue = Queue(sleeper.connection, "sleeper", 10, lease=0)
+    [ride_id] = staff.queue_up(sleeper, 1)
     sleeper.until(lambda: staff.receipt(ride_id).reason)
     assert staff.receipt(ride_id).reason == "the lease ran out before anything was sent"
     assert staff.world.value("SELECT attempts - excused FROM receipts") == 0
@@ -92,7 +93,7 @@ def test_a_worker_that_is_to_end_says_so_of_what_it_cancels(staff: Staff) -> Non
 
 def test_a_sweep_gives_the_log_time_to_bring_what_was_sent(staff: Staff) -> None:
     *_, last = sent(staff.world, 3)
-    worker = staff.worker("one", USUALLY._replace(sweep_after=0.6))
+    worker = staff.worker("one", sweep_after=0.6)
     began = time.monotonic()
     worker.deliver()
     sent(staff.world, 3)
@@ -106,6 +107,6 @@ def test_a_sweep_gives_the_log_time_to_bring_what_was_sent(staff: Staff) -> None
 def test_no_receipt_waits_until_it_is_as_late_as_a_wrong_clock_said(staff: Staff) -> None:
     """The clock of Postgres was an hour ahead."""
     worker = staff.worker("one")
-    worker.queue_up(2)
+    staff.queue_up(worker, 2)
     staff.world.connection.execute("UPDATE receipts SET due_at = now() + interval '1 hour'")
     worker.until(lambda: staff.outcomes() == 2)

@@ -13,7 +13,6 @@ import streamer.__main__ as streaming
 from api.booking import TAKE
 from rocket_rides import session_settings
 from rocket_rides.process import Stop
-from rocket_rides.settings import Settings
 from rocket_rides.tracing import NO_TRACE
 from rocket_rides.waiting import Progress
 from streamer.doorbell import ARM, Doorbell
@@ -129,7 +128,7 @@ def test_ringing_takes_no_predicate_lock(world: World, bell: Doorbell) -> None:
 def leader(world: World) -> Iterator[None]:
     """One that leads in a thread of this process."""
     stop = Stop()
-    config = Settings(database_url=world.postgres_url, stream_name=world.stream)
+    config = world.config()
     connection, log = world.connect(**session_settings.INDEX_SCANS), world.log()
 
     def lead() -> None:

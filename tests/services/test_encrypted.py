@@ -65,8 +65,8 @@ def world(secure: Secure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         let_in(control, "rides", STREAM)
     folder = tmp_path_factory.mktemp("encrypted")
     world = World(secure.postgres, secure.redis, secure.postgres_url(), STREAM, folder)
-    yield world
-    world.close()
+    with world.exits:
+        yield world
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from rocket_rides.locks import Lock, try_lock
 from rocket_rides.settings import PROJECT
 from rocket_rides.words import number
 from tests.support import rollup
+from tests.support.clusters import each_stream_server
 from tests.support.looks import at_work, look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
 from watch import asking_postgres
@@ -220,7 +221,7 @@ def test_set_aside_entries_are_counted_kind_by_kind_and_the_newest_are_told(worl
     }
 
 
-@pytest.mark.stream_servers
+@each_stream_server
 def test_the_log_is_described_by_redis(world: World) -> None:
     world.send(*[1] * 500)
     log = look(world).log

@@ -30,27 +30,27 @@ def postgreses(prepared: Path) -> Iterator[PostgresPair]:
 
 
 def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(world: World) -> None:
-    with redis_pair("valkey") as pair:
+    with redis_pair() as pair:
 
-        def streamer() -> Streamer:
+        def log() -> Log:
             """On whichever server is the primary now."""
-            world.logs.append(Log(pair.primary.url, world.stream, replicas=1))
-            return Streamer(world.connect(), world.logs[-1])
+            return world.exits.enter_context(Log(pair.primary.url, world.stream, replicas=1))
 
         world.take(1, 2)
-        drain(streamer())
+        drain(Streamer(world.connect(), log()))
         pair.cut_off()
-        leader = streamer()
+        alone = log()
+        leader = Streamer(world.connect(), alone)
         world.take(3, 4)
         with pytest.raises(redis.ConnectionError, match="Redis: 0 of 1 replicas"):
             drain(leader)
         assert world.staged() == 2
         with client(pair.replica) as replica:
-            assert replica.xlen(world.stream) < world.logs[-1].length()
+            assert replica.xlen(world.stream) < alone.length()
         pair.promote()
         pair.join()
-        drain(streamer())
-        reader = Consumer(world.logs[-1], Total(world.connect(), "consumer0"))
+        drain(Streamer(world.connect(), log()))
+        reader = Consumer(log(), Total(world.connect(), "consumer0"))
         assert reader.run_once().healed == []
         assert exact(world, reader)
 

@@ -11,9 +11,10 @@ import redis
 from consumers.receipts.group import Group
 from rocket_rides import groups
 from rocket_rides.log import START, Log
+from tests.support.clusters import each_stream_server
 from tests.support.world import World, eventually
 
-pytestmark = pytest.mark.stream_servers
+pytestmark = each_stream_server
 
 NAME = "workers"
 LAST = f"{2**64 - 1}-{2**64 - 1}"  # the greatest id that there is

@@ -12,8 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.support.api import Api
-from tests.support.hostile import CLOSE, FORM, JSON, POST, ask, statuses
+from tests.support.api import CLOSE, FORM, JSON, POST, Api, ask, statuses
 from tests.support.world import PATIENCE, World
 
 RIDE = b"distance=5"

@@ -1,7 +1,6 @@
 """`python -m rocket_rides.log`: the log's entries, all or the latest, and new ones, for people."""
 
 import os
-import signal
 import subprocess
 import sys
 
@@ -80,7 +79,7 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
     eventually(lambda: b"\nblocked_clients:1" in log.command("INFO", "clients"))
     append(log, *new)
     eventually(lambda: [line.split()[1] for line in lines(tail)] == new)
-    tail.process.send_signal(signal.SIGINT)
+    tail.interrupt()
     assert tail.process.wait(PATIENCE) == 0
     assert len(lines(tail)) == 2
 

@@ -10,7 +10,6 @@ from consumers.checkpoint import Place
 from consumers.totals.total import Total
 from rocket_rides import database
 from rocket_rides.process import Stop
-from rocket_rides.settings import Settings
 from tests.support.forks import Process
 from tests.support.world import PATIENCE, World, eventually
 
@@ -46,10 +45,7 @@ def test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again
     assert running.TIMEOUT == "10s"
     monkeypatch.setattr(running, "TIMEOUT", "500ms")
     caplog.set_level(logging.INFO)
-    config = Settings(
-        database_url=world.postgres_url, redis_url=world.redis.url, stream_name=world.stream
-    )
-    stop, begun = Stop(), 0
+    config, stop, begun = world.config(), Stop(), 0
 
     class HangsOnce(Total):
         def load(self, at: Place) -> None:

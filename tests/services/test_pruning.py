@@ -16,7 +16,6 @@ from api.prepared import Row
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
-from rocket_rides.settings import load
 from tests.support.api import Api
 from tests.support.disasters import trigger
 from tests.support.world import World, eventually
@@ -91,9 +90,8 @@ def test_a_booking_whose_key_is_pruned_while_it_looks_for_the_ride_takes_a_new_o
         assert prune(world) == 1  # and it does not wait for the booking
         return find(connection, key)
 
-    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     monkeypatch.setattr(booking, "FIND_RIDE_OF_KEY", find_too_late)
-    with open_pool(load()) as pool:
+    with open_pool(world.config()) as pool:
         taken = booking.take(pool, Decimal(5), "key-3")
         monkeypatch.undo()
         assert not taken.replayed
@@ -124,11 +122,10 @@ def test_the_api_prunes_when_it_starts_so_that_no_day_is_missed(world: World) ->
 
 
 @contextmanager
-def pruner(world: World, monkeypatch: pytest.MonkeyPatch, every: float = 0.05) -> Iterator[None]:
+def pruner(world: World, every: float = 0.05) -> Iterator[None]:
     """A worker's pruning, in a thread, with short days."""
-    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     stop = Stop()
-    thread = Thread(target=pruning.Pruner(load(), stop, every).run)
+    thread = Thread(target=pruning.Pruner(world.config(), stop, every).run)
     thread.start()
     try:
         yield
@@ -144,7 +141,7 @@ def test_one_worker_prunes_at_a_time_day_after_day(
     world.connection.execute(OLD_KEYS)
     with world.connect() as other:
         assert try_lock(other, Lock.PRUNING)
-        with pruner(world, monkeypatch):
+        with pruner(world):
             eventually(lambda: caplog.messages.count("another worker is pruning the keys") > 1)
             assert "a year" in keys(world)
             other.close()
@@ -161,7 +158,7 @@ def test_the_keys_of_another_cell_are_left_alone(
     monkeypatch.setenv("CELL", str(world.start // CELL_SIZE + 1))
     monkeypatch.setattr(pruning, "SOON", 0.01)
     world.connection.execute(OLD_KEYS)
-    with pruner(world, monkeypatch):
+    with pruner(world):
         eventually(lambda: [line for line in caplog.messages if "the database is cell" in line])
     assert keys(world) == {"a year", "days", "hours"}
 
@@ -174,7 +171,7 @@ def test_what_cannot_be_pruned_now_is_tried_again_and_told_when_it_lasts(
     monkeypatch.setattr(pruning, "RETRY", 0.01)
     world.connection.execute(OLD_KEYS)
     world.connection.execute("ALTER TABLE idempotency_keys RENAME TO away")
-    with pruner(world, monkeypatch, every=pruning.A_DAY):
+    with pruner(world, every=pruning.A_DAY):
         eventually(lambda: "WARNING" in [record.levelname for record in caplog.records])
         world.connection.execute("ALTER TABLE away RENAME TO idempotency_keys")
         eventually(lambda: keys(world) == {"days", "hours"})

@@ -10,8 +10,7 @@ from rocket_rides.errors import Unavailable
 from streamer.repair import repair
 from tests.support.api import Api, is_problem
 from tests.support.disasters import stranded
-from tests.support.entries import named
-from tests.support.ratings import RATE
+from tests.support.entries import RATE, named
 from tests.support.world import World, catch_up, drain, exact, transaction
 
 SUMS = "SELECT count(*), coalesce(sum(stars), 0) FROM ratings"

@@ -4,9 +4,8 @@ import pytest
 
 from rocket_rides.log import START
 from streamer.trimming import Caps, Trimmer
+from tests.support.clusters import each_stream_server
 from tests.support.world import World, catch_up, eventually, exact
-
-both = pytest.mark.stream_servers
 
 A_DAY = 86_400.0
 
@@ -46,7 +45,7 @@ def trim(world: World, length: int = 100_000, age: float = A_DAY) -> int:
 
 
 @pytest.mark.proves("trimming")
-@both
+@each_stream_server
 def test_trimming_follows_the_slowest_of_checkpoints_and_groups(world: World) -> None:
     assert slowest(world) == START
     consumer, workers = world.consumer(), Group(world)
@@ -76,7 +75,7 @@ def test_ids_are_compared_as_numbers(world: World) -> None:
         assert slowest(world) == lowest
 
 
-@both
+@each_stream_server
 def test_entries_that_are_too_old_go_whoever_has_not_read_them(world: World) -> None:
     late = world.consumer()
     Group(world)
@@ -92,7 +91,7 @@ def test_entries_that_are_too_old_go_whoever_has_not_read_them(world: World) -> 
     assert exact(world, late)
 
 
-@both
+@each_stream_server
 def test_a_clock_that_was_set_back_keeps_entries_longer_and_breaks_nothing(world: World) -> None:
     consumer = world.consumer()
     tomorrow = world.log().clock() + 86_400_000

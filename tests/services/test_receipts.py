@@ -45,11 +45,11 @@ def test_processes_share_the_work_whether_or_not_they_have_one_name(
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_any_step_loses_no_receipt(staff: Staff, step: str, impatient: None) -> None:
     rides = sent(staff.world, 20)
-    worker = staff.worker("one", SOON._replace(lease=0.5, timeout=0.4))
+    worker = staff.worker("one", **SOON, receipt_lease=0.5, receipt_timeout=0.4)
     with crash(step):
         worker.until(lambda: False)
     worker.die()
-    other = staff.worker("other", SOON)
+    other = staff.worker("other", **SOON)
     other.until(lambda: staff.outcomes() == staff.complete_to == 20 and staff.pending == 0)
     sent_before = step == "after attempts ended"
     for ride_id in rides:
@@ -176,7 +176,7 @@ def test_rides_of_a_history_that_was_lost_are_told_apart_by_their_id(
     world = own_world
     with staff_of(world, receiver) as staff:
         rides = sent(world, 2)
-        worker = staff.worker("one", SOON)
+        worker = staff.worker("one", **SOON)
         worker.until(lambda: staff.outcomes() == 2)
         backup = Backup(world.postgres, "first")
         rides += sent(world, 3)
@@ -184,7 +184,7 @@ def test_rides_of_a_history_that_was_lost_are_told_apart_by_their_id(
         restore(world, backup, recovery_signal=True)
         worker.die()
         sent(world, 3)
-        worker = staff.worker("one", SOON)
+        worker = staff.worker("one", **SOON)
         worker.until(lambda: staff.outcomes() == 5 and staff.pending == 0)
         assert receiver.rides == dict(zip(rides, [1, 1, 2, 2, 2], strict=True))
         ids = [{request.webhook_id for request in receiver.of(ride)} for ride in rides]

@@ -43,7 +43,7 @@ def test_a_replay_is_delivered_and_keeps_what_was_before(
     assert (status, len(others)) == (0, 2)
     assert first.startswith(f"ride {one}, 1.000 m, dead since 20")
     assert first.endswith("+00:00 after 1 attempt: status 422")
-    worker = staff.worker("other", SOON._replace(attempts=1))
+    worker = staff.worker("other", **SOON, receipt_attempts=1)
     worker.until(lambda: staff.complete_to == 4)
     assert say("replay", one) == (0, [f"ride {one}: to be sent again"])
     assert "after 0 attempts (to be sent again): status 422" in say("list")[1][0]
@@ -72,7 +72,7 @@ def test_a_dropped_one_is_never_sent_again(staff: Staff, say: Say, letters: list
     assert say("replay", one) == (1, [f"ride {one}: not done: it was dropped"])
     assert say("replay", "--all") == (0, [f"ride {three}: to be sent again"])
     assert say("drop", three) == (1, [f"ride {three}: not done: it is being sent again already"])
-    worker = staff.worker("other", SOON)
+    worker = staff.worker("other", **SOON)
     worker.until(lambda: staff.outcomes() == 2 and staff.complete_to == 4)
     assert say("list") == (0, ["no dead letters"])
     assert staff.receiver.rides[one] == 1

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from streamer.repair import repair
+from tests.support.clusters import each_stream_server
 from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
 from tests.support.receipts import SOON, Staff, crash, sent
 from tests.support.world import World, drain, eventually
@@ -18,7 +19,7 @@ LOSSES: dict[str, Callable[[Staff], object]] = {
 }
 
 
-@pytest.mark.stream_servers
+@each_stream_server
 @pytest.mark.parametrize("loss", LOSSES)
 def test_each_ride_gets_its_receipt_and_none_with_an_outcome_is_sent_again(
     staff: Staff, loss: str
@@ -33,7 +34,7 @@ def test_each_ride_gets_its_receipt_and_none_with_an_outcome_is_sent_again(
     one.die()
     rides += sent(staff.world, 20)
     LOSSES[loss](staff)
-    other = staff.worker("other", SOON)
+    other = staff.worker("other", **SOON)
     other.until(lambda: staff.complete_to == 60 and staff.pending == 0)
     rides += sent(staff.world, 5)
     other.until(lambda: staff.outcomes() == 65)
@@ -59,7 +60,7 @@ def test_a_process_that_waits_for_entries_goes_on_after(
 def test_a_repaired_ride_gets_its_receipt_although_the_sweep_was_past_it(staff: Staff) -> None:
     world = staff.world
     staged_too_late(world)
-    worker = staff.worker("one", SOON)
+    worker = staff.worker("one", **SOON)
     # As if it was not committed yet.
     world.connection.execute("DELETE FROM rides WHERE id = cell_start() + 2")
     worker.until(lambda: staff.complete_to == 4)

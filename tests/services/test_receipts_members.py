@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.support.receipts import SOON, USUALLY, Staff, crash, sent
+from tests.support.clusters import each_stream_server
+from tests.support.receipts import SOON, Staff, crash, sent
 from tests.support.receiver import HANG, Answer
 
 
 @pytest.mark.proves("receipts")
-@pytest.mark.stream_servers
+@each_stream_server
 def test_what_a_dead_worker_had_read_is_claimed_and_by_its_own_name_at_once(staff: Staff) -> None:
     for name in ("one", "two"):
         sent(staff.world, 10)
@@ -19,7 +20,7 @@ def test_what_a_dead_worker_had_read_is_claimed_and_by_its_own_name_at_once(staf
         staff.worker("other").read()
     assert staff.pending == 20
     staff.worker("one").until(lambda: staff.outcomes() == staff.pending == 10)
-    other = staff.worker("other", USUALLY._replace(claim_after=0.2))
+    other = staff.worker("other", claim_after=0.2)
     other.until(lambda: staff.outcomes() == 20 and staff.pending == 0)
     assert max(staff.receiver.rides.values()) == 1
 
@@ -31,12 +32,12 @@ def test_a_receipt_that_kills_its_worker_each_time_is_dead_and_the_rest_goes_on(
     rides = sent(staff.world, 10)
     killer = rides[5]
     staff.receiver.behaviour = lambda r: HANG if r.ride_id == killer else Answer(delay=0.05)
-    limits = SOON._replace(attempts=3, lease=0.4, timeout=0.35)
+    limits = {**SOON, "receipt_attempts": 3, "receipt_lease": 0.4, "receipt_timeout": 0.35}
     for number in range(1, 4):
-        doomed = staff.worker(f"doomed{number}", limits)
+        doomed = staff.worker(f"doomed{number}", **limits)
         doomed.until(lambda: len(staff.receiver.of(killer)) == number)  # noqa: B023
         doomed.die()
-    last = staff.worker("last", limits)
+    last = staff.worker("last", **limits)
     last.until(lambda: staff.outcomes() == 9 and staff.outcomes("dead") == 1)
     outcome, attempts, reason = staff.receipt(killer)
     assert (outcome, attempts) == ("dead", 3)

@@ -70,7 +70,7 @@ def test_who_is_to_end_between_two_sessions_writes_down_what_has_ended(staff: St
 def test_a_row_that_is_held_at_the_end_is_waited_for(staff: Staff) -> None:
     staff.receiver.behaviour = Answer(delay=0.3)
     worker = staff.worker()
-    worker.queue_up(1)
+    staff.queue_up(worker, 1)
     worker.until(lambda: staff.receiver.requests)
     with transaction(staff.world) as person, ThreadPoolExecutor(1) as beside:
         person.execute("SELECT FROM receipts FOR UPDATE")
@@ -111,7 +111,7 @@ def test_a_look_at_all_that_takes_too_long_leaves_others_their_turn(
 
     monkeypatch.setattr(Queue, "take", limited)
     worker = staff.worker()
-    worker.queue_up(3)
+    staff.queue_up(worker, 3)
     with pytest.raises(psycopg.errors.QueryCanceled):
         worker.deliver()
     worker.end_session()

@@ -85,7 +85,7 @@ def test_receipts_that_are_complete_agree(delivered: World) -> None:
 
 
 @pytest.mark.proves("receipt-repaired")
-@pytest.mark.parametrize("loss", [DELETE, FORGET])
+@pytest.mark.parametrize("loss", [DELETE, FORGET], ids=["deleted", "forgotten"])
 def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     delivered: World, loss: str
 ) -> None:
@@ -100,14 +100,14 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     assert proved(delivered) == Proved(20, (Stretch(0, 20),))
 
 
-@pytest.mark.parametrize("loss", [DELETE, FORGET])
+@pytest.mark.parametrize("loss", [DELETE, FORGET], ids=["deleted", "forgotten"])
 def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
     staff: Staff, loss: str
 ) -> None:
     """And nothing else once more; then it is proved."""
     world = staff.world
     taken = sent(world, 20)
-    worker = staff.worker("one", SOON)
+    worker = staff.worker("one", **SOON)
     worker.until(lambda: staff.complete_to == 20)
     world.connection.execute(loss, [[7, 12]])
     assert night(world).missing == WrongRides(2, (7, 12))

@@ -22,17 +22,8 @@ from rocket_rides.log import Staged
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 from streamer.repair import repair
-from tests.support.clusters import restore
-from tests.support.disasters import (
-    Rides,
-    crash_postgres,
-    crash_redis,
-    cut_newest,
-    flush,
-    restart_postgres,
-    restart_redis,
-    stranded,
-)
+from tests.support.clusters import each_stream_server, restore
+from tests.support.disasters import flush, stranded
 from tests.support.entries import RIDE
 from tests.support.rollup import (
     complete_to,
@@ -81,7 +72,7 @@ def lose_the_last_marks(world: World) -> None:
 
 
 @pytest.mark.proves("marks-lost")
-@pytest.mark.stream_servers
+@each_stream_server
 @pytest.mark.parametrize("lose", [flush, flush_before_a_ride, fail_over, lose_the_last_marks])
 def test_marks_that_redis_loses_are_missed_and_made_again(
     world: World, lose: Callable[[World], None]
@@ -217,32 +208,6 @@ def test_rides_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -
         leading.run_once()  # no ride comes that would tell
     hurry(lead(world))
     assert is_complete(world)
-
-
-def test_one_disaster_after_another_in_mid_flow(world: World) -> None:
-    """Totals, too, end exact."""
-    faults = {"CRASH_RATE": "0.1", "LEADER_TIMEOUT": "1"}
-    world.service("streamer", DOUBLE_SEND_RATE="0.1").says("leading")
-    world.service("consumers.rollup", **faults).says("leading")
-    world.service("consumers.rollup", **faults).says("standing by")
-    world.service("consumers", "consumer0", **faults).says("stands at")
-    rides = Rides(world)
-    try:
-        for disaster in (
-            flush,
-            restart_redis,
-            crash_redis,
-            cut_newest,
-            restart_postgres,
-            crash_postgres,
-        ):
-            rides.flow(40)
-            disaster(world)
-        rides.flow(40)
-    finally:
-        rides.stop()
-    eventually(lambda: is_complete(world), "every minute right")
-    eventually(lambda: world.standing() == world.truth, "an exact total")
 
 
 class Recording(Stop):

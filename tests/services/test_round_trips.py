@@ -2,22 +2,17 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from types import SimpleNamespace
 from typing import NamedTuple, cast
 
-import psycopg
 import pytest
 
 from consumers.receipts.worker import IDLE_ROUND as WORKERS_IDLE_ROUND
-from consumers.rollup.lead import Lead
-from consumers.rollup.minutes import SESSION as ROLLUP_SESSION
 from consumers.running import IDLE_ROUND
-from consumers.totals.total import Total
-from rocket_rides import database, session_settings
-from rocket_rides.log import Log
-from rocket_rides.settings import PROJECT, Settings
+from demo.embedded.servers import Redis
+from rocket_rides import session_settings
+from rocket_rides.settings import PROJECT
 from streamer import checks
 from streamer.__main__ import IDLE_POLL
 from streamer.doorbell import Doorbell
@@ -28,10 +23,10 @@ from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
 from tests.support.looks import looking
-from tests.support.receipts import USUALLY, Colleague
+from tests.support.receipts import staff
 from tests.support.receiver import Receiver
-from tests.support.rollup import hurry
-from tests.support.world import Consumer, World, catch_up, drain
+from tests.support.rollup import hurry, lead
+from tests.support.world import World, catch_up, drain
 from watch.watching import UNSEEN
 
 PAGE = (PROJECT / "docs/performance.md").read_text()
@@ -59,11 +54,10 @@ TABLE = {what: Asked(*map(int, counts)) for what, *counts in ROW.findall(PAGE)}
 
 
 class Counting(NamedTuple):
-    """A world whose processes can be led through counters."""
+    """A world, and the same one led through counters."""
 
     world: World
-    postgres_url: str
-    redis_url: str
+    through: World
     postgres: Counter
     redis: Counter
 
@@ -91,42 +85,21 @@ class Counting(NamedTuple):
         minute()  # so that whatever is due once a minute has been prepared
         return self.asked(minute)
 
-    def log(self) -> Log:
-        log = Log(self.redis_url, self.world.stream)
-        self.world.logs.append(log)
-        return log
-
-    def worker(self, receiver: Receiver) -> Colleague:
-        """One of the receipts, which claims and sweeps as often as by default."""
-        servers = SimpleNamespace(
-            postgres_url=self.postgres_url,
-            redis=SimpleNamespace(url=self.redis_url),
-            stream=self.world.stream,
-            connection=self.world.connection,
-        )
-        usual = Settings()
-        limits = USUALLY._replace(claim_after=usual.claim_after, sweep_after=usual.sweep_after)
-        return Colleague(cast(World, servers), receiver.url, "one", limits)
-
-    def connect(self, **session: str) -> psycopg.Connection:
-        connection = database.connect(self.postgres_url, "counted", **session)
-        self.world.connections.append(connection)
-        return connection
-
 
 @pytest.fixture
 def counted(world: World) -> Iterator[Counting]:
     postgres = counting(world.postgres.socket, statements)
     with postgres as (at, counter), counting(world.redis.socket, commands) as (log_at, log_counter):
         url = f"postgresql://postgres@/{world.stream}?host={at}&port=5432"
-        yield Counting(world, url, f"unix://{log_at}/redis.sock", counter, log_counter)
+        server = cast(Redis, SimpleNamespace(url=f"unix://{log_at}/redis.sock"))
+        through = World(world.postgres, server, url, world.stream, world.folder)
+        with through.exits:
+            yield Counting(world, through, counter, log_counter)
 
 
 def test_the_api(counted: Counting) -> None:
     api = Api(
-        counted.world,
-        DATABASE_URL=counted.postgres_url,
-        REDIS_URL=counted.redis_url,
+        counted.through,
         API_WORKERS="1",
         API_CONNECTIONS="1",  # another would have to prepare its statements first
         LOG_LEVEL="DEBUG",
@@ -145,8 +118,8 @@ def test_the_api(counted: Counting) -> None:
 
 
 def test_the_streamer(counted: Counting) -> None:
-    world, log = counted.world, counted.log()
-    connection = counted.connect(**session_settings.INDEX_SCANS)
+    world, log = counted.world, counted.through.log()
+    connection = counted.through.connect(**session_settings.INDEX_SCANS)
     streamer, doorbell = Streamer(connection, log), Doorbell(connection)
     trimmer, alarms = Trimmer(connection, log, Caps(1_000_000, A_DAY)), Alarms()
 
@@ -171,14 +144,16 @@ def test_the_streamer(counted: Counting) -> None:
     assert found == {what: TABLE.get(what) for what in found}
 
 
-def test_the_readers(counted: Counting, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readers(
+    counted: Counting, receiver: Receiver, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in ("inbox", "delivery", "queue", "upkeep"):
         monkeypatch.setattr(f"consumers.receipts.{module}.time", clock)
     monkeypatch.setattr("consumers.rollup.lead.time", clock)
     world, streamer = counted.world, counted.world.streamer()
-    consumer = Consumer(counted.log(), Total(counted.connect(), "consumer0"))
-    leading = Lead(counted.connect(**ROLLUP_SESSION), counted.log())
-    with Receiver() as receiver, closing(counted.worker(receiver)) as worker:
+    consumer, leading = counted.through.consumer(), lead(counted.through)
+    with staff(counted.through, receiver) as workers:
+        worker = workers.worker()
 
         def look() -> None:
             worker.read()
@@ -208,8 +183,7 @@ def undecided(world: World) -> int:
 def test_the_page(counted: Counting) -> None:
     counted.world.take(1)
     drain(counted.world.streamer())
-    urls = {"database_url": counted.postgres_url, "redis_url": counted.redis_url}
-    with looking(counted.world, **urls) as gatherer:
+    with looking(counted.through) as gatherer:
         gatherer.gather()
         gatherer.gather()
         idle = counted.asked(gatherer.gather).times(A_MINUTE / UNSEEN)

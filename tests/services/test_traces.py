@@ -80,7 +80,7 @@ def test_a_ride_that_the_log_has_lost_has_a_receipt_without_a_trace(staff: Staff
     Api(world).post("1", **HEADERS)
     drain(world.streamer())
     world.log().start_anew()
-    worker = staff.worker("one", SOON)
+    worker = staff.worker("one", **SOON)
     worker.until(lambda: staff.outcomes() == 1)
     assert "traceparent" not in staff.receiver.requests[0].headers
 

@@ -6,6 +6,7 @@ import pytest
 
 from rocket_rides.log import LogFull
 from streamer.trimming import Caps, Trimmer
+from tests.support.clusters import each_stream_server
 from tests.support.disasters import trigger
 from tests.support.looks import seen
 from tests.support.receipts import Staff, sent
@@ -19,7 +20,7 @@ def trimming(world: World, length: int = 10_000, age: float = AN_HOUR) -> Trimme
     return Trimmer(world.connection, world.log(), Caps(length, age))
 
 
-@pytest.mark.stream_servers
+@each_stream_server
 def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -> None:
     consumer = world.consumer()
     log = world.log().redis
@@ -84,7 +85,7 @@ def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
         world.take(1)
         return world.records()[0].id > 1
 
-    eventually(is_trimmed, "a log that is trimmed", pause=0.01)
+    eventually(is_trimmed, "a log that is trimmed")
     assert leader.stop() == 0
 
 

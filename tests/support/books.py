@@ -68,10 +68,6 @@ class Books:
     def run(self, *, check: bool = False, full: bool = False) -> Result:
         return self.job(check=check).run_once(check=check, full=full)
 
-    def add(self, *distances: str | float) -> list[int]:
-        """Take rides, and have the streamer send them."""
-        return self.world.send(*distances)
-
     def add_many(self, count: int, at: str = "now()") -> None:
         """Insert many rides in one go, as already sent; `at` is SQL of their `number`."""
         self.world.connection.execute(

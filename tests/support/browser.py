@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import pytest
 from axe_core_python.selenium import Axe  # type: ignore[import-untyped]
-from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
+from selenium.common.exceptions import JavascriptException, TimeoutException
 from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from rocket_rides.parent_death import preexec_die_with_parent
-from tests.support.world import eventually
+from tests.support.world import PATIENCE
 
 T = TypeVar("T")
 
@@ -28,15 +29,8 @@ FLAGS = (
     "no-sandbox",  # which root can't have
     "disable-gpu",
     "disable-quic",
-    "no-first-run",
-    "disable-background-networking",
     "disable-component-update",
-    "disable-sync",
     "no-proxy-server",
-    # One process renders whatever is opened: none is kept for a page that was left, or may come.
-    "renderer-process-limit=1",
-    "disable-site-isolation-trials",
-    "disable-features=BackForwardCache,SpareRendererForSitePerProcess",
     "remote-debugging-pipe",  # closed with the driver: the browser does not outlive it
 )
 # selenium asks no server which driver to take, nor tells one that it is in use.
@@ -94,14 +88,8 @@ class Browser:
 
     def eventually(self, claim: Callable[[], T], what: str) -> T:
         """Wait for a claim about elements, which the page may replace while it is looked at."""
-
-        def settled() -> T | None:
-            try:
-                return claim()
-            except (JavascriptException, StaleElementReferenceException):
-                return None
-
-        return eventually(settled, what, pause=LOOK_EVERY)  # type: ignore[return-value]
+        wait = WebDriverWait(self.driver, PATIENCE, LOOK_EVERY, [JavascriptException])
+        return wait.until(lambda _: claim(), what)
 
     def shows(self, text: str, selector: str = "body") -> None:
         """Wait until an element that the selector finds shows the text, in whatever case."""
@@ -110,7 +98,7 @@ class Browser:
             self.eventually(
                 lambda: any(wanted in each.lower() for each in self.texts(selector)), text
             )
-        except AssertionError as error:
+        except TimeoutException as error:
             raise AssertionError(f"{text!r} is not in {self.texts(selector)}") from error
 
     def texts(self, selector: str) -> list[str]:

@@ -1,7 +1,6 @@
 """Two cells, each an API on a database of its own, and HAProxy before them."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,12 +16,14 @@ from api.router.slots import SLOTS, HAProxy, read, write
 from demo.embedded.servers import Postgres, Redis
 from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
+from lab.processes import start
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused
 from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
+from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, World, eventually
 
 
@@ -54,16 +55,13 @@ class Cells:
     def start(self) -> None:
         """Start the router, and wait until it takes both cells for healthy."""
         assert HAPROXY
-        self._process = subprocess.Popen(
-            [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)],
-            env=os.environ | self.settings,
-            stderr=subprocess.DEVNULL,
-        )
+        command = [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)]
+        self._process = start(command, os.environ | self.settings, subprocess.DEVNULL)
         eventually(self._is_up, "a router with two cells")
 
     def stop(self) -> None:
         if self._process:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.terminate()
             self._process.wait(PATIENCE)
             self._process = None
 
@@ -152,12 +150,13 @@ def key_of(slots: range) -> str:
 
 
 @contextmanager
-def two_cells(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[Cells]:
+def two_cells(postgres: Postgres, redis: Redis) -> Iterator[Cells]:
     """They share the servers, whatever cell the other tests run on."""
     if HAPROXY is None:
         pytest.skip("there is no haproxy here")
     with ExitStack() as exits:
         exits.enter_context(pytest.MonkeyPatch.context()).delenv("CELL", raising=False)
+        folder = exits.enter_context(short_folder())
         worlds = [exits.enter_context(fresh_world(postgres, redis, folder, {})) for _ in "ab"]
         for cell, world in enumerate(worlds):
             upgrade(world.postgres_url, cell)

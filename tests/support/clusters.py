@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
+from demo.embedded import stock
 from demo.embedded.servers import Postgres, Redis
-from demo.embedded.stream_servers import STREAM_SERVERS
+from demo.embedded.stream_servers import STREAM_SERVERS, VALKEY
 from lab.chaos.backup import Backup
 from lab.chaos.postgres_pair import PostgresPair
 from lab.chaos.proxy import HOST
@@ -21,6 +23,11 @@ from tests.support.prepared import put_into
 from tests.support.world import World, eventually
 
 _numbers = itertools.count()
+
+# Marks what is run on Valkey and on the oldest Redis that the code supports.
+each_stream_server = pytest.mark.parametrize(
+    "redis", ["valkey"] if stock.named(stock.REDIS) else STREAM_SERVERS, indirect=True
+)
 
 
 @contextmanager
@@ -60,8 +67,7 @@ def cluster(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
         try:
             yield server
         finally:
-            if server.running:
-                server.stop()
+            server.stop()
 
 
 @contextmanager
@@ -79,21 +85,9 @@ def world_on(
 ) -> Iterator[World]:
     """A world with an empty log, by default on the only database of a cluster."""
     world = World(postgres, redis, url or postgres.url, stream, folder)
-    try:
+    with world.exits:
         yield world
         world.log().redis.delete(stream)
-    finally:
-        world.close()
-
-
-@contextmanager
-def world_of_its_own(redis: Redis, folder: Path, prepared: Path) -> Iterator[World]:
-    """A migrated database that is the only one of its cluster, and an empty log."""
-    with (
-        migrated(prepared) as server,
-        world_on(server, redis, server.sockets.parent.name, folder) as world,
-    ):
-        yield world
 
 
 def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
@@ -108,9 +102,9 @@ def until_promoted(world: World) -> None:
 
 
 @contextmanager
-def redis_pair(kind: str) -> Iterator[RedisPair]:
+def redis_pair() -> Iterator[RedisPair]:
     with short_folder() as folder:
-        pair = RedisPair(folder, STREAM_SERVERS[kind])
+        pair = RedisPair(folder, VALKEY)
         try:
             pair.start()
             yield pair

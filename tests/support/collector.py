@@ -10,6 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Proto
 
+from tests.support.metrics import Series
 from tests.support.receiver import Answer, Receiver
 
 Attributes = dict[str, str | int]
@@ -54,19 +55,18 @@ class Collector(Receiver):
             if span.service.endswith(service) and span.name.startswith(name)
         ]
 
-    def metrics(self) -> dict[str, dict[tuple[tuple[str, str | int], ...], float]]:
-        """The newest samples: by name, and by labels."""
+    def metrics(self) -> Series:
+        """The newest samples."""
         bodies = [each.body for each in list(self.requests) if each.path == "/v1/metrics"]
         told = ExportMetricsServiceRequest.FromString(bodies[-1]) if bodies else None
-        return {
-            metric.name: {
-                tuple(sorted(_attributes(point.attributes).items())): point.as_double
-                for point in (metric.sum if metric.HasField("sum") else metric.gauge).data_points
-            }
-            for resource in (told.resource_metrics if told else ())
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        }
+        found: Series = {}
+        for resource in told.resource_metrics if told else ():
+            for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+                for point in (metric.sum if metric.HasField("sum") else metric.gauge).data_points:
+                    labels = _attributes(point.attributes).items()
+                    key = metric.name, frozenset((label, str(value)) for label, value in labels)
+                    found[key] = point.as_double
+        return found
 
     def _spans(self) -> Iterator[Span]:
         for request in list(self.requests):

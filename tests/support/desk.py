@@ -6,7 +6,6 @@ Rides go by their numbers here: 1 is the first one of the database's cell, whose
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, LiteralString, TypeVar
 
@@ -29,7 +28,6 @@ FAILED, AWAY = Verdict(Kind.RETRY, "503"), Verdict(Kind.AWAY, "no address")
 STOPPED = Verdict(Kind.STOPPED, "stopped")
 
 LATER = "UPDATE receipts SET due_at = now() - interval '1 second'"
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
 class Desk:
@@ -139,9 +137,3 @@ def state(world: World) -> tuple[int, int]:
             "SELECT inbox_to - cell_start(), complete_to - cell_start() FROM receipts_state"
         )
     )
-
-
-def waits(world: World, statement: "Future[Any]") -> bool:
-    """Whether it waits for a lock."""
-    assert not statement.done()
-    return world.value(WAITING) == 1

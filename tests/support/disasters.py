@@ -1,6 +1,5 @@
-"""Disasters of servers, servers that refuse on purpose, and rides that keep coming meanwhile."""
+"""Disasters of servers, and servers that refuse on purpose."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -9,7 +8,7 @@ import psycopg
 
 from rocket_rides.database import one_row
 from streamer import checks
-from tests.support.world import World, drain, eventually, take
+from tests.support.world import World, drain, take
 
 
 def flush(world: World) -> None:
@@ -18,11 +17,6 @@ def flush(world: World) -> None:
 
 def restart_redis(world: World) -> None:
     world.redis.stop()
-    world.redis.start()
-
-
-def crash_redis(world: World) -> None:
-    world.redis.kill()
     world.redis.start()
 
 
@@ -45,16 +39,6 @@ def lose(world: World, *rides: int) -> Decimal:
             log.redis.xdel(log.name, entry.redis_id)
     query = "SELECT coalesce(sum(distance), 0) FROM rides WHERE id = ANY(%s)"
     return Decimal(one_row(world.connection.execute(query, [ids]))[0])
-
-
-def restart_postgres(world: World) -> None:
-    world.postgres.stop()
-    world.postgres.start()
-
-
-def crash_postgres(world: World) -> None:
-    world.postgres.kill()
-    world.postgres.start()
 
 
 def staged_too_late(world: World) -> None:
@@ -98,34 +82,3 @@ def limited_redis(world: World, command: str) -> Iterator[str]:
     world.log().command("ACL", "SETUSER", "limited", *rights)
     yield world.redis.url.replace("unix://", "unix://limited:secret@")
     world.log().command("ACL", "DELUSER", "limited")
-
-
-class Rides:
-    """Takes two rides every few milliseconds, until told to end; waits for a lost database."""
-
-    def __init__(self, world: World) -> None:
-        self.url = world.postgres_url
-        self.taken = 0
-        self.end = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self) -> None:
-        while not self.end.is_set():
-            try:
-                with psycopg.connect(self.url) as connection:
-                    while not self.end.wait(0.003):
-                        take(connection, "0.001", 7)
-                        connection.commit()
-                        self.taken += 2
-            except psycopg.OperationalError:
-                self.end.wait(0.05)
-
-    def flow(self, rides: int) -> None:
-        """Wait until so many more rides have been taken."""
-        enough = self.taken + rides
-        eventually(lambda: self.taken >= enough, "more rides")
-
-    def stop(self) -> None:
-        self.end.set()
-        self.thread.join()

@@ -57,9 +57,7 @@ def asked(ask: Callable[[], httpx.Response]) -> httpx.Response:
         said = ask()
         return said if said.status_code != 503 else None
 
-    found = eventually(answer, "an answer of the API")
-    assert found
-    return found
+    return eventually(answer, "an answer of the API")
 
 
 def everybody_has_all(world: World, staff: Staff) -> bool:

@@ -15,13 +15,13 @@ from pathlib import Path
 import httpx
 import psutil
 
+from demo.embedded.welcome import answers
 from lab.ports import free_ports
-from rocket_rides.settings import PORTS, PROJECT, Settings, embedded_postgres_url
+from lab.processes import clean_environment, start
+from rocket_rides.settings import PORTS, PROJECT, Settings
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, eventually
-
-CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 
 
 class Fleet:
@@ -29,8 +29,11 @@ class Fleet:
 
     def __init__(self, place: Path) -> None:
         self.data = place / "data"
+        self.config = Settings.model_construct(data_dir=self.data)
+        self.database = self.config.postgres_url
         self.output = place / "output.log"
-        self.url = f"http://127.0.0.1:{free_ports(PORTS)}"
+        self.port = free_ports(PORTS)
+        self.url = f"http://127.0.0.1:{self.port}"
         # One for all requests: each new one would read the machine's certificates. But no
         # connection outlives its request, since the API may be stopped at any time.
         self.client = httpx.Client(
@@ -44,40 +47,22 @@ class Fleet:
 
     def spawn(self) -> None:
         """Run it in a session of its own."""
-        given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
+        command = [sys.executable, "-m", "demo", "--env", os.devnull]
         with self.output.open("wb") as file:
-            self.honcho = subprocess.Popen(
-                [sys.executable, "-m", "demo", "--env", os.devnull],
-                cwd=PROJECT,
-                env=given | self.settings,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self.honcho = start(command, clean_environment() | self.settings, file)
 
     @property
     def settings(self) -> dict[str, str]:
         """The settings that a person exports in each terminal."""
-        return {"DATA_DIR": str(self.data), "API_PORT": self.url.rpartition(":")[2]}
+        return {"DATA_DIR": str(self.data), "API_PORT": str(self.port)}
 
     def ready(self) -> bool:
         assert self.honcho.poll() is None, self.output.read_text()
-        try:
-            return self.client.get("/readyz").is_success
-        except httpx.TransportError:
-            return False
+        return answers(f"127.0.0.1:{self.port}", "/readyz")
 
     def processes(self) -> list[psutil.Process]:
         """Every living process of this fleet, its servers included."""
         return [process for process in psutil.process_iter() if self._owns(process)]
-
-    def commands(self) -> list[tuple[psutil.Process, list[str]]]:
-        """Each of these with its command line, but those that end meanwhile, as sessions do."""
-        commands = []
-        for process in self.processes():
-            with suppress(psutil.Error):
-                commands.append((process, process.cmdline()))
-        return commands
 
     def _owns(self, process: psutil.Process) -> bool:
         try:
@@ -105,10 +90,6 @@ class Fleet:
 
         eventually(none_is_left, "the end of all processes")
 
-    @property
-    def database(self) -> str:
-        return embedded_postgres_url(Settings.model_construct(data_dir=self.data).socket_dir)
-
 
 @contextmanager
 def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
@@ -120,7 +101,7 @@ def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
         yield fleet
         fleet.client.close()
         fleet.kill()
-        shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
+        shutil.rmtree(fleet.config.socket_dir, ignore_errors=True)
 
 
 def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str]:
@@ -128,7 +109,7 @@ def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str
     return subprocess.Popen(
         [sys.executable, "-m", *command],
         cwd=PROJECT,
-        env=os.environ | {"DATABASE_URL": "", "REDIS_URL": ""} | fleet.settings | settings,
+        env=clean_environment() | fleet.settings | settings,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 
+from lab.processes import start
 from rocket_rides.settings import PROJECT
 from tests.support.orders import shop
 from tests.support.receipts import SECRET
@@ -60,14 +61,8 @@ class Shop:
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         path = self.world.new_output(Path(arguments[-1]).name)
         with path.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=self.folder,
-                env=inherited | self.world.settings | self.cell | settings,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            given = inherited | self.world.settings | self.cell | settings
+            process = start([sys.executable, *arguments], given, output, self.folder)
         return self.world.started(Service(process, path))
 
     def customer(self, name: str, orders: int) -> Service:

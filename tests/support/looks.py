@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 import psycopg
 
 from rocket_rides import sessions
-from rocket_rides.settings import Settings
 from tests.support.world import World
 from watch.facts import Database, Facts, Reader
 from watch.gathering import Gatherer
@@ -15,13 +14,7 @@ from watch.gathering import Gatherer
 @contextmanager
 def looking(world: World, **changed: str) -> Iterator[Gatherer]:
     """A gatherer of the world's facts."""
-    ours = {
-        "database_url": world.postgres_url,
-        "redis_url": world.redis.url,
-        "stream_name": world.stream,
-    }
-    config = Settings(**{**ours, **changed})  # type: ignore[arg-type]
-    with closing(Gatherer(config)) as gatherer:
+    with closing(Gatherer(world.config(**changed))) as gatherer:
         yield gatherer
 
 

@@ -25,11 +25,6 @@ PARSERS: dict[str, Callable[[str], Iterable[Metric]]] = {
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def read(facts: Facts, accept: str = OPENMETRICS) -> list[Metric]:
-    body, _ = metrics.render(facts, accept)
-    return list(PARSERS[accept](body.decode()))
-
-
 def series(facts: Facts, accept: str = OPENMETRICS) -> Series:
     body, _ = metrics.render(facts, accept)
     return parsed(body.decode(), accept)

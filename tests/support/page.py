@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -11,6 +10,7 @@ import pytest
 from aiohttp import web
 from anyio.from_thread import start_blocking_portal
 
+from demo.breaking.ways import WAYS
 from demo.page import Demolition, Run
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
@@ -20,11 +20,6 @@ from watch import watching
 from watch.facts import Facts
 from watch.server import Site
 from watch.watching import Watcher
-
-# A way to break a fleet, for buttons that break nothing.
-STOP_REDIS = SimpleNamespace(
-    label="Stop Redis", summary="Shut Redis down", meanwhile="Redis is stopped"
-)
 
 
 class Served:
@@ -78,7 +73,7 @@ def serving(
     follow one another ten times as fast as they do.
     """
     config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
-    demolition = Demolition(config, {"stop-redis": STOP_REDIS}, run) if run else None
+    demolition = Demolition(config, {"stop-redis": WAYS["stop-redis"]}, run) if run else None
 
     async def serve() -> tuple[Served, web.AppRunner]:
         watcher = Watcher(look)

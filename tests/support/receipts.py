@@ -20,6 +20,7 @@ from consumers.report import Report
 from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
 from rocket_rides.log import Log
+from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World
 
@@ -27,21 +28,8 @@ T = TypeVar("T")
 
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
 
-
-class Limits(NamedTuple):
-    """What the settings tell a worker; the times are in seconds."""
-
-    concurrency: int
-    attempts: int
-    timeout: float
-    lease: float
-    claim_after: float
-    sweep_after: float
-
-
-# Leases and claims are tested by workers that are gone; nobody waits for so long.
-USUALLY = Limits(64, attempts=10, timeout=5, lease=10, claim_after=30, sweep_after=30)
-SOON = USUALLY._replace(claim_after=0.3, sweep_after=0.15)
+# Settings of a worker that soon claims what others have read, and sweeps; in seconds.
+SOON = {"claim_after": 0.3, "sweep_after": 0.15}
 
 
 def sent(world: World, rides: int) -> list[int]:
@@ -91,11 +79,19 @@ class Staff:
         self.receiver = receiver
         self.colleagues: list[Colleague] = []
 
-    def worker(self, name: str = "one", limits: Limits = USUALLY) -> "Colleague":
+    def worker(self, name: str = "one", **settings: Any) -> "Colleague":
         """A worker in this process."""
-        colleague = Colleague(self.world, self.receiver.url, name, limits)
+        delivery = {"receipt_url": self.receiver.url, "receipt_secret": SECRET}
+        colleague = Colleague(self.world.config(**delivery, **settings), name)
         self.colleagues.append(colleague)
         return colleague
+
+    def queue_up(self, worker: "Colleague", rides: int) -> list[int]:
+        """Take rides, and have a worker read them, and not yet deliver."""
+        taken = sent(self.world, rides)
+        while self.world.value("SELECT count(*) FROM receipts") < rides:
+            worker.read()
+        return taken
 
     def service(self, name: str = "one", **environment: str) -> Service:
         """`python -m consumers.receipts`, as it is run."""
@@ -134,15 +130,14 @@ class Staff:
 class Colleague:
     """A worker that a test runs round by round: the reading loop, then the other one."""
 
-    def __init__(self, world: World, url: str, name: str, limits: Limits) -> None:
+    def __init__(self, config: Settings, name: str) -> None:
         self.name = name
-        self._world = world
-        self._limits = limits
+        self._config = config
         self._runner = asyncio.Runner()
-        self._courier = Courier(url, [SECRET])
+        self._courier = Courier(config.receiver_url, config.signing_secrets)
         self.run(self._courier.__aenter__())
         self.delivery = Delivery(
-            self._courier, limits.concurrency, limits.timeout, limits.sweep_after
+            self._courier, config.receipt_concurrency, config.receipt_timeout, config.sweep_after
         )
         self.begin_session()
 
@@ -152,15 +147,15 @@ class Colleague:
 
     def begin_session(self) -> None:
         """Connect to both servers, as at first or after an outage."""
-        world, limits, session = self._world, self._limits, session_settings.NESTED_LOOPS
-        self._reading = database.connect(world.postgres_url, f"inbox {self.name}", **session)
-        self._log = Log(world.redis.url, world.stream)
-        group = Group(self._log, name_of(world.connection), self.name)
+        config, session = self._config, session_settings.NESTED_LOOPS
+        self._reading = database.connect(config.postgres_url, f"inbox {self.name}", **session)
+        self._log = Log(config.log_url, config.stream_name)
+        group = Group(self._log, name_of(self._reading), self.name)
         has_news = self.delivery.has_news
-        self.inbox = Inbox(self._reading, group, limits.claim_after, Report(self.name), has_news)
-        connect = database.connect_async(world.postgres_url, self.name, **session)
+        self.inbox = Inbox(self._reading, group, config.claim_after, Report(self.name), has_news)
+        connect = database.connect_async(config.postgres_url, self.name, **session)
         self.connection = self.run(connect)
-        self.queue = Queue(self.connection, self.name, limits.attempts, limits.lease)
+        self.queue = Queue(self.connection, self.name, config.receipt_attempts, config.lease)
 
     def read(self) -> None:
         """One round of the reading loop."""
@@ -180,13 +175,6 @@ class Colleague:
             if reading:
                 self.read()
             self.deliver()
-
-    def queue_up(self, rides: int) -> list[int]:
-        """Take rides, and have them read, and not yet delivered."""
-        taken = sent(self._world, rides)
-        while self._world.value("SELECT count(*) FROM receipts") < rides:
-            self.read()
-        return taken
 
     def die(self) -> None:
         """End as by SIGKILL: nothing is written down, all connections are closed."""

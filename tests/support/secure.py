@@ -146,6 +146,5 @@ def _private(path: Path, content: bytes) -> str:
     path.write_bytes(content)
     path.chmod(0o600)
     account = server_account()
-    if account.is_other:
-        shutil.chown(path, account.uid, account.gid)
+    shutil.chown(path, account.uid, account.gid)
     return str(path)

@@ -1,30 +1,31 @@
 """A database and a log of its own for each test, and the services that work on them."""
 
+import itertools
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg
 
 from consumers.reader import Reader
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
+from lab.until import until
 from rocket_rides import database, session_settings
 from rocket_rides.log import Invalid, Log, Record, decode
+from rocket_rides.settings import Settings
 from streamer.drain import Streamer
 from tests.support.forks import Process
 
 # Seconds; only a broken test waits that long. Mutants break tests by the hundred, so they are told
 # to wait for less.
 PATIENCE = float(os.environ.get("TESTS_PATIENCE", "30"))
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.05  # seconds between looks
 
 T = TypeVar("T")
 
@@ -43,24 +44,13 @@ TAKE_RIDES = """
 
 
 def eventually(
-    claim: Callable[[], T],
+    claim: Callable[[], T | None],
     what: str = "the condition",
     patience: float = PATIENCE,
-    pause: float = SHORTEST_PAUSE,
+    pause: float = 0.02,
 ) -> T:
-    """Poll until `claim()` is true, and return its value; fail after `patience` seconds.
-
-    The longer a look takes, the longer the pause after it, since what it waits for needs the
-    processor, too. `pause` is the shortest.
-    """
-    deadline = time.monotonic() + patience
-    while True:
-        began = time.monotonic()
-        if result := claim():
-            return result
-        looked = time.monotonic()
-        assert looked < deadline, f"{what} did not come about"
-        time.sleep(max(min(2 * (looked - began), LONGEST_PAUSE), pause))
+    """Poll until `claim()` is true, and return its value. Raises TimeoutError."""
+    return until(claim, f"{what} did not come about", patience, pause)
 
 
 class Consumer(Reader[Total]):
@@ -86,23 +76,19 @@ class World:
     stream: str
     folder: Path
     own_connection: psycopg.Connection | None = None
-    connections: list[psycopg.Connection] = field(default_factory=list)
-    logs: list[Log] = field(default_factory=list)
-    processes: list["Service"] = field(default_factory=list)
+    exits: ExitStack = field(default_factory=ExitStack)  # what ends with it
+    outputs: Iterator[int] = field(default_factory=itertools.count)
 
     def connect(self, **session: str) -> psycopg.Connection:
         connection = database.connect(self.postgres_url, "test", **session)
-        self.connections.append(connection)
-        return connection
+        return self.exits.enter_context(closing(connection))
 
     def log(self) -> Log:
-        log = Log(self.redis.url, self.stream)
-        self.logs.append(log)
-        return log
+        return self.exits.enter_context(Log(self.redis.url, self.stream))
 
     def destroy_group(self, name: str) -> None:
         """Remove a consumer group of the stream, and all that is pending in it."""
-        self.log().command("XGROUP", "DESTROY", self.stream, name)
+        self.log().redis.xgroup_destroy(self.stream, name)
 
     def streamer(self, batch_size: int = 1000) -> Streamer:
         return Streamer(self.connect(**session_settings.INDEX_SCANS), self.log(), batch_size)
@@ -118,11 +104,11 @@ class World:
 
     def new_output(self, name: str) -> Path:
         """The file for the output of a process."""
-        return self.folder / f"{name}-{len(self.processes)}.log"
+        return self.folder / f"{name}-{next(self.outputs)}.log"
 
     def started(self, service: "Service") -> "Service":
         """One that ends with this world."""
-        self.processes.append(service)
+        self.exits.callback(service.kill)
         return service
 
     @property
@@ -134,6 +120,15 @@ class World:
             "STREAM_NAME": self.stream,
             "DATA_DIR": str(self.folder),
         }
+
+    def config(self, **changed: Any) -> Settings:
+        """The settings of a process on this world's servers, in this process."""
+        servers = {
+            "database_url": self.postgres_url,
+            "redis_url": self.redis.url,
+            "stream_name": self.stream,
+        }
+        return Settings(**{**servers, **changed})
 
     def take(self, *distances: str | float) -> list[int]:
         """Take rides as the API would; returns their ids."""
@@ -201,14 +196,6 @@ class World:
     def staged(self) -> int:
         return self.value("SELECT count(*) FROM staged_log_records")
 
-    def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-        for connection in self.connections:
-            connection.close()
-        for log in self.logs:
-            log.redis.close()
-
 
 def take(
     connection: psycopg.Connection, *distances: str | float, moments: Sequence[str] = ()
@@ -266,6 +253,9 @@ class Service:
 
     def resume(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)
+
+    def interrupt(self) -> None:
+        os.kill(self.process.pid, signal.SIGINT)
 
     def stop(self) -> int:
         """SIGTERM, and wait for the end; returns the exit status."""

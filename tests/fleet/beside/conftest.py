@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -30,6 +29,6 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def url(fleet: Fleet) -> str:
     """Of its live page, which may be the last part of the fleet to be up."""
-    url = f"http://127.0.0.1:{int(fleet.settings['API_PORT']) + 1}/"
-    eventually(lambda: answers(urlsplit(url).netloc, "/healthz"), "the live page")
-    return url
+    address = f"127.0.0.1:{fleet.port + 1}"
+    eventually(lambda: answers(address, "/healthz"), "the live page")
+    return f"http://{address}/"

@@ -7,6 +7,7 @@ import psutil
 import psycopg
 import pytest
 
+from demo.breaking.running_fleet import TOTALS, running_fleet
 from tests.support.honcho import Fleet, person, told
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.world import PATIENCE, eventually
@@ -15,8 +16,8 @@ HEALED = ("totals are exact", "minutes are complete", "receipts are delivered or
 
 
 def consumer1(fleet: Fleet) -> psutil.Process:
-    command = ["-m", "consumers", "consumer1"]
-    [process] = [process for process, found in fleet.commands() if found[1:] == command]
+    totals = running_fleet(fleet.config).of(TOTALS)
+    [process] = [each.process for each in totals if each.name == "consumer1"]
     return process
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import httpx
 
-from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet, person, told
 from tests.support.world import PATIENCE, eventually
 
@@ -35,8 +34,7 @@ def command_line(process: subprocess.Popen[str], program: str) -> str:
 
 
 def test_a_password_is_handed_over_where_nobody_else_sees_it(fleet: Fleet) -> None:
-    config = Settings.model_construct(data_dir=fleet.data)
-    url = config.postgres_url.replace("//postgres@", "//postgres:s3cret@")
+    url = fleet.database.replace("//postgres@", "//postgres:s3cret@")
     with person(fleet, "demo.embedded.psql", "-XAt", DATABASE_URL=url) as prompt:
         shown = command_line(prompt, "psql\0--dbname=")
         said, _ = prompt.communicate("\\getenv given PGPASSWORD\n\\echo :given\n", timeout=PATIENCE)

@@ -14,7 +14,6 @@ from tests.support.desk import (
     MOST,
     REFUSED,
     STOPPED,
-    WAITING,
     Desk,
     Desks,
     counted,
@@ -149,7 +148,7 @@ def test_whoever_replays_waits_for_others_in_the_order_of_the_rides(
         other.execute("SELECT FROM receipts WHERE ride_id = cell_start() + 1 FOR UPDATE")
         people = [world.connect(), world.connect()]
         replays = [beside.submit(change, who, "replay", [], every=True) for who in people]
-        eventually(lambda: world.value(WAITING) == 2)
+        eventually(lambda: world.waiting == 2)
         other.execute("SELECT FROM receipts WHERE ride_id > cell_start() + 1 FOR UPDATE NOWAIT")
         other.commit()
     # The second finds nothing to do.

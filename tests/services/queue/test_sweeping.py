@@ -9,16 +9,7 @@ from consumers.receipts.statements import COMPLETE, SWEEP
 from consumers.receipts.upkeep import PAGE, Upkeep
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
-from tests.support.desk import (
-    DELIVERED,
-    REFUSED,
-    WAITING,
-    Desk,
-    Desks,
-    counted,
-    state,
-    waits,
-)
+from tests.support.desk import DELIVERED, REFUSED, Desk, Desks, counted, state
 from tests.support.world import World, drain, eventually, take, transaction
 
 LATE = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (cell_start() + 3, 5)"
@@ -99,7 +90,7 @@ def test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time(
     with transaction(world) as other:
         other.execute("INSERT INTO receipts (ride_id) VALUES (cell_start() + 5)")
         swept = beside.submit(sweep, unread, 5)
-        eventually(lambda: waits(world, swept))
+        eventually(lambda: world.waiting == 1)
         world.connection.execute(LATE)
         world.connection.execute(SET_BACK, [world.start + 3])
         other.rollback()
@@ -116,9 +107,9 @@ def test_of_two_who_sweep_at_once_the_second_undoes_nothing(
     with transaction(world) as third:
         third.execute("INSERT INTO receipts (ride_id) VALUES (cell_start() + 5)")
         swept = beside.submit(sweep, unread, 5)
-        eventually(lambda: waits(world, swept))
+        eventually(lambda: world.waiting == 1)
         also = beside.submit(sweep, other, 2)
-        eventually(lambda: world.value(WAITING) == 2)
+        eventually(lambda: world.waiting == 2)
         third.rollback()
     assert (swept.result().rides, also.result().rides) == ([1, 2, 4, 5], [])
     assert state(world) == (5, 0)
@@ -181,7 +172,7 @@ def test_a_repair_is_not_undone_by_who_called_all_complete_meanwhile(
         # Another sweep has been there since.
         repair.execute("UPDATE receipts_state SET inbox_to = cell_start() + 5")
         completed = beside.submit(complete, unread)
-        eventually(lambda: waits(world, completed))
+        eventually(lambda: world.waiting == 1)
         repair.commit()
     assert not completed.result()
     assert state(world) == (5, 0)

@@ -15,7 +15,6 @@ from tests.support.desk import (
     Desks,
     row,
     rows,
-    waits,
 )
 from tests.support.world import World, drain, eventually, transaction
 
@@ -41,7 +40,7 @@ def test_two_who_bring_the_same_rides_wait_for_each_other_in_the_order_of_the_ri
     with transaction(world) as other:
         other.execute("INSERT INTO receipts (ride_id) VALUES (cell_start() + 4)")
         brought = beside.submit(desk.bring, 5, 4)
-        eventually(lambda: waits(world, brought))
+        eventually(lambda: world.waiting == 1)
         other.execute("SET LOCAL lock_timeout = '2s'")
         other.execute("INSERT INTO receipts (ride_id) VALUES (cell_start() + 5)")
         other.commit()
@@ -91,7 +90,7 @@ def test_the_deadline_counts_from_before_the_statement(
     with transaction(world) as other:
         other.execute("LOCK TABLE receipts")
         taken = beside.submit(desk.take)
-        eventually(lambda: waits(world, taken))
+        eventually(lambda: world.waiting == 1)
         issued = time.monotonic()
         other.commit()
     assert {attempt.deadline <= issued + LEASE for attempt in taken.result()} == {True}
