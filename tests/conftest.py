@@ -3,10 +3,11 @@
 The packages that only these need are imported where they are used: the fast tests run without.
 """
 
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,20 @@ def pytest_configure() -> None:
 
 
 pytest_plugins = ["tests.support.distribution"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end: no collection of garbage looks at it.
+
+    This takes a third off the time of collecting.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 # A Java that is over before its best compiler has warmed up, and tells other Javas nothing.
