@@ -2,9 +2,10 @@
 
 Linux only. A cell's servers and services, its load and whoever gets its receipts are all pinned to
 the cell's core, so the second cell takes nothing from the first but what both share: memory,
-caches, the disk and what the kernel does for it. A run lasts until each of its rides is counted,
-and has its receipt: so no work is put off beyond it. The router is not part of that; it is measured
-before one API, unpinned.
+caches, and the disk, which can't be pinned. So this is also measured with the servers' data in
+memory, as if each had a disk of its own. A run lasts until each of its rides is counted, and has
+its receipt: so no work is put off beyond it. The router is not part of that; it is measured before
+one API, unpinned.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from itertools import cycle
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -37,22 +39,24 @@ SECONDS = 4
 ROUNDS = 6
 RIDES = "SELECT count(*) FROM rides"
 LAST = "SELECT max(id) FROM rides"
+IN_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
 def measure(stand: Stand) -> list[Figure]:
     """Both cells and one of them take turns; then one API, through the router and directly."""
-    return [side_by_side(), *through_the_router(stand)]
+    on_disk = side_by_side("on one disk", None)
+    return [on_disk, side_by_side("in memory", IN_MEMORY), *through_the_router(stand)]
 
 
-def side_by_side() -> Figure:
+def side_by_side(where: str, parent: Path | None) -> Figure:
     """Rides of both at once, beside those of either while the other is idle."""
     figure = Figure(
-        "Rides until their receipt, two cells, a core each",
+        f"Rides with their receipts, two cells, a core each, {where}",
         "rides/s",
         "one of them alone",
         Goal("ratio", ">=", 1.9),
     )
-    with _cell(0) as first, _cell(1) as second:
+    with _cell(0, parent) as first, _cell(1, parent) as second:
         either = cycle([first, second])
 
         def both() -> float:
@@ -115,11 +119,11 @@ def rides_done(port: int, database_url: str) -> float:
 
 
 @contextlib.contextmanager
-def _cell(number: int) -> Iterator[_Cell]:
-    """Run a cell on the core of the same number."""
+def _cell(number: int, parent: Path | None) -> Iterator[_Cell]:
+    """Run a cell on the core of the same number, with its data in a folder of `parent`."""
     with contextlib.ExitStack() as exits:
         with _on_core(number):
-            servers = exits.enter_context(stand(number))
+            servers = exits.enter_context(stand(number, parent))
             port, _ = exits.enter_context(fleet(servers))
             clients = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
             exits.enter_context(clients)

@@ -82,10 +82,14 @@ class Stand:
 
 
 @contextlib.contextmanager
-def stand(cell: int = 0) -> Iterator[Stand]:
-    """Start servers with an empty database of that cell; stop them and remove their files."""
+def stand(cell: int = 0, parent: Path | None = None) -> Iterator[Stand]:
+    """Start servers with an empty database of that cell; stop them and remove their files.
+
+    These are in `parent`, or else where temporary files are.
+    """
     with contextlib.ExitStack() as exits:
-        folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
+        temporary = tempfile.TemporaryDirectory(prefix="rides-", dir=parent)
+        folder = Path(exits.enter_context(temporary))
         folder.chmod(0o755)  # the servers' user, not root, must reach its folder inside
         postgres = Postgres(data=folder / "data", sockets=folder / "sockets")
         stream = Redis(data=folder / "data", sockets=folder / "sockets")
