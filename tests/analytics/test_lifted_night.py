@@ -30,5 +30,5 @@ def test_a_total_of_orders_that_was_altered_is_found_and_repaired(
         assert night.ends(SPARK_PATIENCE) == 1, night.output.read_text()
         told = night.output.read_text()
         assert "The only consumer was wrong and will be reset." in told
-        assert re.search("^receipts +150 orders up to order 150 +agrees$", told, re.M), told
+        assert re.search("^receipts +150 orders up to position 150 +agrees$", told, re.M), told
         eventually(shop.exact, "the exact total")

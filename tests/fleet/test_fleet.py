@@ -125,6 +125,7 @@ def test_ctrl_c_stops_the_fleet_in_good_order_also_while_it_starts(
 @on_linux
 def test_a_process_whose_honcho_was_killed_before_it_could_look_ends_too(lasting: Lasting) -> None:
     fleet = lasting.fleet
+    fleet.kill()
     fleet.spawn()
     eventually(lambda: "simulator.1 started" in fleet.output.read_text(), "the last process")
     fleet.honcho.kill()
