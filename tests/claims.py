@@ -124,7 +124,9 @@ CLAIMS = {
         "A gap is counted once, in however many pieces it is healed.", "consumers/reader.py", 17
     ),
     "slots-move": Claim(
-        "A key takes one ride over all cells, while its slot moves.", "api/router/moving.py", 0
+        "Across all cells, a key takes one ride, even while its slot moves.",
+        "api/router/moving.py",
+        0,
     ),
     "trace": Claim(
         "A ride's receipt belongs to the trace in which the ride was asked for.",

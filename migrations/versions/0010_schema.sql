@@ -8,7 +8,7 @@
 
 -- ------------------------------------------------------------------ the cell
 
--- One row: the number of this fleet among those that share a service, each with servers of its own.
+-- One row: this fleet's number among the cells behind one router.
 --
 -- Its positions are `number * 10^14 + 1` and those after it, below `(number + 1) * 10^14`: so no two
 -- cells have an id in common, and an id says whose it is. Up to cell 89 they are below 2^53, and so
@@ -42,8 +42,8 @@ GRANT EXECUTE ON FUNCTION cell_start TO PUBLIC;
 
 -- ------------------------------------------------------------------ the outbox
 
--- The outbox: records that are still to be sent to the log. The id is the record's position, and that
--- of the row that it tells of. In the log, its type is `object.action`.
+-- The outbox: records that are still to be sent to the log. The id is the record's position, and the
+-- id of its row. In the log, its type is `object.action`.
 --
 -- No foreign key: the one statement that stages a record is the one that inserts its row. Every row
 -- is soon deleted, so a number of rows triggers vacuum, not a share of the table.
@@ -204,8 +204,8 @@ CREATE TABLE ride_minutes (
     upto bigint NOT NULL CONSTRAINT ride_minutes_upto CHECK (upto >= 0)
 ) WITH (fillfactor = 50);
 
--- One row: up to which ride every minute is right, and who may say so.
--- `consumers/rollup/generation.py` says what a generation is.
+-- One row: up to which ride every minute is right, and the generation that may raise that:
+-- `consumers/rollup/generation.py`.
 CREATE TABLE rollup_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT rollup_state_only_row CHECK (only_row),
     complete_to bigint NOT NULL DEFAULT cell_start()
@@ -233,7 +233,7 @@ CREATE TABLE set_aside_minutes (
 
 -- The inbox and the queue of receipts, a row for each ride: `consumers/receipts/statements.py`.
 --
--- A row is open until it has an outcome, and again while a dead receipt is replayed. An open row is
+-- A row is open until it has an outcome, and again while a dead letter is replayed. An open row is
 -- due from `due_at` on: a worker takes it with a lease, and nobody else takes it before the lease
 -- has run out.
 --

@@ -48,7 +48,7 @@ MUTANTS = [
         tests="analytics/test_rollup_proved.py",
     ),
     receipts(
-        "a ride without an outcome is only one without a row",
+        "a ride lacks an outcome only where it lacks a row",
         "count(*) FILTER (WHERE is_due AND outcome IS NULL),",
         "count(*) FILTER (WHERE is_due AND ride_id IS NULL),",
     ),
