@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from analytics import java
@@ -54,14 +54,14 @@ def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
     One that runs in this process, and only `briefly`, is quicker at the start. A session that is
-    active already is used, and left running. Needs Java (`require_java`).
+    running already is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # It repeats what the exception says.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    if (running := SparkSession.getActiveSession()) is not None:
+    if (running := _running()) is not None:
         yield running
         return
     settings = REQUIRED | _where(master, briefly)
@@ -75,6 +75,14 @@ def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession
     finally:
         with suppress(*SPARK_ERRORS):  # the work is done, or an error that matters more is raised
             spark.stop()
+
+
+def _running() -> SparkSession | None:
+    """The session that there is, in whatever thread it was made."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 def cause(error: Exception, output: str = "") -> str:
