@@ -8,6 +8,7 @@ import redis
 
 from lab.chaos.proxy import Proxy
 from rocket_rides.log import LARGEST_ID, START, Log, Staged
+from rocket_rides.log.stream import APPEND
 from rocket_rides.terms import Term
 from tests.support.clusters import each_stream_server
 from tests.support.entries import fields
@@ -69,6 +70,7 @@ def test_the_largest_ids_keep_every_digit(world: World) -> None:
 
 def test_redis_appends_while_the_caller_does_something_else(world: World) -> None:
     log, beside = world.log(), world.log()
+    log.redis.script_load(APPEND)  # or it would be appended at the end of the block
     with log.appending(RECORDS, 0, TERM):
         eventually(lambda: written(beside) == CHAIN, "the batch in the log before the block ends")
 
