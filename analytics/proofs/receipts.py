@@ -8,7 +8,7 @@ in Postgres tells. Each stretch of rides is read in one statement, so in one sna
 A night looks at the rides since the last one; at the stretches that the last one could not prove,
 because something was wrong or `complete_to` had been set back; and at a random sample of the
 others. When the warehouse is built anew, as after a repair, it looks at all rides. And each night
-looks for outcomes whose ids are lower than any ride's, or above all that it has looked at.
+looks for outcomes whose ids are below this cell's, or above all that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
 without an outcome is in the queue. Nothing repairs an outcome of a ride that does not exist:
