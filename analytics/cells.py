@@ -92,7 +92,7 @@ def cell_of(warehouse: str, ledger: Ledger) -> int:
     if len(found) == 1 and found <= {*range(LAST_CELL + 1)}:
         return found.pop()
     whose = f"rides of the cells {_listed(found)}" if found else "no rides yet"
-    raise Unavailable(f"{warehouse} has {whose}, so it is no cell's (0 to {LAST_CELL})")
+    raise Unavailable(f"{warehouse} has {whose}; it needs those of one cell, 0 to {LAST_CELL}")
 
 
 def require_one_of_each(tables: Sequence[OpenTable]) -> None:

@@ -194,9 +194,9 @@ class Job:
     ) -> None:
         """Publish the new rides, and emit the result.
 
-        A crash before the table's commit leaves files that no table refers to. One between it and
-        that of Postgres leaves a warehouse that is right, and a result that nobody sees: the next
-        run finds no new rides, and emits one.
+        A crash before the table's commit leaves files that no table refers to. A crash between the
+        two commits leaves a warehouse that is right, and no result: the next run finds no new
+        rides, and emits one.
         """
         reached(Step.BEFORE_PUBLISH)
         result.seconds = time.monotonic() - started

@@ -1,6 +1,6 @@
 """The ledger: what the warehouse's rides add up to, block by block, so that no run rereads them.
 
-Everything in it but the owners follows from the rides and from where they end.
+Its run and owners apart, everything in it follows from the rides and from where they end.
 """
 
 import random

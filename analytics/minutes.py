@@ -33,8 +33,8 @@ Minutes = Mapping[datetime, Minute]
 def by_minute(rides: "DataFrame") -> "DataFrame":
     """Add up `rides` (id, created_at, distance): minute, rides, distance, first, last.
 
-    A sum has up to 22 digits, those of ten thousand million rides in a minute. If it ever had more,
-    Spark would raise an error.
+    A sum has up to 22 digits: room for ten thousand million rides in a minute. If it ever had
+    more, Spark would raise an error.
     """
     from pyspark.sql import functions as f
 

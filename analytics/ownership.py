@@ -84,8 +84,8 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
     if not any(_is_ours(owner, ours) for owner in owners):
         raise Unavailable("the warehouse belongs to another database: set another WAREHOUSE_DIR")
     return (
-        "holds rides that this database has lost: it was restored to an earlier time,"
-        " or failed over with loss, or stranded rides were counted since"
+        "no longer matches this database, which was restored to an earlier time,"
+        " failed over with loss, or has counted stranded rides since"
     )
 
 

@@ -185,7 +185,7 @@ class Result:
     total: Tally = NOTHING  # of the rides up to there
     new: Tally = NOTHING  # of those, the ones that the warehouse lacked
     consumers: list[Compared] = field(default_factory=list)
-    # None: not looked at, because the warehouse itself was wrong.
+    # None until it is looked at. If the warehouse is wrong, only a full run looks at the rollup.
     rollup: RollupVerdict | None = None
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None

@@ -1,7 +1,7 @@
 """All cells in one table, as their live pages tell their health and totals; all are asked at once.
 
-A page that does not answer is away, and its cell is in no sum: the last line says of how many cells
-that is the total. Each cell's totals are taken at a position of its own, at which they agree.
+A page that does not answer is away, and its cell is in no sum: the table's last line says how many
+cells its total is of. Each cell's totals are taken at a position of its own, at which they agree.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
 
-# How long to remember which events were told that Postgres keeps: longer than it lists them.
+# How long an event that Postgres keeps is remembered as told: longer than the statement lists it.
 KEPT_FOR = timedelta(minutes=30)
 
 Told = tuple[Mood, str]  # of one moment, in words

@@ -38,7 +38,7 @@ class Rides:
 
     taken: int  # sent and committed, or staged; exact up to `MOST` staged ones
     newest: int  # the position of the newest; 0 without any
-    per_second: float  # over the last ten seconds
+    per_second: float  # over the last ten seconds, or 500 records
     last_sent: int
     sent: int  # records that were sent and committed, in all
     staged: int
@@ -62,7 +62,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint, of a total, the rollup, another kind, or outside."""
+    """A reader of the log, by its checkpoint: one of our consumers, or an outside reader."""
 
     kind: str
     name: str
@@ -190,7 +190,7 @@ class Log:
     length: int
     bytes: int  # as Redis estimates it; 0 where it does not tell
     last_entry_seconds: float | None  # by Redis' clock; None while it is empty
-    added: int = 0  # entries that this stream was given, in all; 0 before Redis 7, which can't tell
+    added: int = 0  # entries that this stream was given, in all; 0 where Redis is older than 7
 
 
 @dataclass(frozen=True)

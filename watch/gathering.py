@@ -6,7 +6,7 @@ It reads, and changes nothing. A server that is away is reported with a reason, 
 next time; one that hangs costs at most half of PATIENCE. A suspended server takes connections and
 answers nothing, and looking up a name may hang in the system's own library. So each server is asked
 in a thread of its own, which alone uses the connection. A question that is not answered in time is
-given up; so are later ones, after the same time, until the thread's own time-outs have ended it.
+given up; so are later ones, after the same time, until the thread's own time-outs end the first.
 """
 
 import time

@@ -19,7 +19,7 @@ class Bucket:
 
     at: float  # the last look, in seconds by a clock that only rises
     taken: int | None
-    lag: float | None  # of the slowest reader of ours, in seconds
+    lag: float | None  # of the slowest total, or the rollup, in seconds
     latency: float | None  # from POST to total, in seconds
 
 
@@ -79,7 +79,6 @@ def _seen(facts: Facts, at: float) -> Bucket:
     database = facts.database
     if database is None:
         return Bucket(at, None, None, None)
-    # Of the totals and the rollup. A receipt may be late because its receiver is.
     ours = [reader for reader in database.readers if reader.kind in ("total", "rollup")]
     return Bucket(
         at,

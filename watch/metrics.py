@@ -46,8 +46,8 @@ HELP = {
     " minute without one.",
     "reader_distance_meters": "A total, rounded to a binary float.",
     "reader_ratings": "Ratings that a consumer of them has counted.",
-    "reader_stars": "Their stars in all.",
-    # Of readers with a checkpoint; those about entries also of the receipts.
+    "reader_stars": "Stars that it has counted.",
+    # Of readers with a checkpoint; what counts entries is told of the receipts, too.
     "reader_gaps_healed_total": "Gaps in the log, healed from the tables.",
     "reader_records_healed_total": "Records that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
@@ -65,8 +65,8 @@ HELP = {
     "receipts_given_up_total": "Receipts that became dead letters.",
     "receipts_swept_total": "Receipts of rides that the log had lost.",
     "receipts_pending": f"Rides whose receipt has no outcome, up to {MOST}.",
-    "receipts_queued": f"Receipts not attempted yet; this and the next two count up to {MOST}"
-    f" that are due and {MOST} that are due later.",
+    "receipts_queued": f"Receipts not attempted yet; as with those in flight or waiting,"
+    f" up to {MOST} due and {MOST} due later.",
     "receipts_in_flight": "Receipts being sent.",
     "receipts_waiting": "Receipts to be attempted again, replays included.",
     "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"

@@ -79,8 +79,8 @@ READERS = f"""
 """  # noqa: S608
 # Each total is brought back to `ride`, the lowest position at which any of them stands: the
 # distance of the rides that it has counted since is subtracted. One running sum over those rides,
-# with the totals among them, does that for all. A total is compared if it has reached `floor`,
-# which is `limit` rides behind the first one, and is looked up only where ids alone don't show the
+# with the totals among them, does that for all. A total is compared if it has reached `floor`:
+# the ride that is `limit` rides behind the first one, looked up only where ids alone don't show the
 # answer.
 AGREEMENT = """
     WITH totals AS (

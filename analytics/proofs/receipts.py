@@ -1,14 +1,14 @@
-"""The receipts: every ride up to their `complete_to` has one outcome, and what is no ride has none.
+"""The receipts: every ride up to their `complete_to` has one outcome, and each outcome a ride.
 
 There is never more than one, since the ride is the key of the table. Whether there is one, a join
 in Postgres tells. Each stretch of rides is read in one statement, so in one snapshot, together with
-`complete_to`: nothing above that is called missing. So the workers may go on meanwhile, since an
-outcome never goes away, and a repair may set `complete_to` back.
+`complete_to`: nothing above that is called missing. So a repair may set
+`complete_to` back meanwhile; and workers may go on, since an outcome never goes away.
 
 A night looks at the rides since the last one; at the stretches that the last one could not prove,
 because something was wrong or `complete_to` had been set back; and at a random sample of the
 others. When the warehouse is built anew, as after a repair, it looks at all rides. And each night
-looks for outcomes whose ids are lower than any ride's, or above all that it has looked at.
+looks for outcomes whose ids are below this cell's, or above all that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
 without an outcome is in the queue. Nothing repairs an outcome of a ride that does not exist:
@@ -96,7 +96,7 @@ def sample(first: int, upto: int, chance: random.Random) -> list[Stretch]:
 
 
 def apart(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stretch]:
-    """Those stretches that overlap none of the others, whose rides would be counted twice."""
+    """Those stretches that overlap none of the others, so that no ride is counted twice."""
     return [
         one
         for one in stretches

@@ -111,8 +111,8 @@ def prove(
 ) -> tuple[RollupVerdict, list[Mismatch]]:
     """Compare the minutes of these days; also returns where the warehouse is wrong.
 
-    `minutes_of` adds up the rides of days, up to the ride `frozen`. The days hold all rides up to
-    `complete` that no run has proved; that was the rollup's `complete_to` when they were chosen.
+    `minutes_of` adds up the rides of days, up to the ride `frozen`. `complete` is the
+    `complete_to` by which the days were chosen: all unproved rides up to there are in them.
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
     mismatches: list[Mismatch] = []

@@ -98,7 +98,7 @@ def _ratings(result: Result, ratings: RatingsVerdict) -> Proof:
 
 
 def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[WrongRides, str, str]) -> Proof:
-    """What is wrong with how many rides, and with which; or that all is `right`."""
+    """How many rides are wrong in each way, and which; or `right` if none is."""
     wrong = [kind for kind in kinds if kind[0].rides]
     outcome = ", ".join(f"{number(kind.rides)} {what}" for kind, what, _ in wrong) or right
     named = [(sentence, [rides(kind)]) for kind, _, sentence in wrong]

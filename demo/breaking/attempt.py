@@ -24,9 +24,9 @@ SESSION = {"statement_timeout": "2min", "lock_timeout": "5s"}
 def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
     """Break the fleet in the way `name`, and wait until it has healed; `say` is given each line.
 
-    `seconds` is how long a consumer is frozen. It may take minutes, and works in any thread; in a
-    daemon thread it does not hold up the end of the process. Raises Unavailable where nothing could
-    be broken, or a server failed meanwhile, and NotHealed.
+    `seconds` is how long a consumer is frozen. A call may take minutes, in any thread; in a daemon
+    thread it does not hold up the end of the process. Raises Unavailable where nothing could be
+    broken, or a server failed meanwhile, and NotHealed.
     """
     if not (config.embedded_postgres and config.embedded_redis):
         raise Unavailable(

@@ -23,7 +23,7 @@ PATIENCE = 60.0
 EXACT = "totals are exact"
 NEWEST_RIDE = "SELECT coalesce(max(id), 0) FROM rides"
 MINUTES = "SELECT complete_to >= %s FROM rollup_state"
-# Workers move `complete_to` a few times in SWEEP_AFTER only.
+# Not by `complete_to` alone: that moves only a few times in each SWEEP_AFTER.
 RECEIVED = """
     SELECT NOT EXISTS (
         SELECT FROM receipts_state JOIN rides ON id > complete_to AND id <= %s
@@ -45,7 +45,7 @@ class NotHealed(Exception):
 
 
 class Kind(Enum):
-    """What a line is: only the live page makes a difference."""
+    """What a line is: only the live page tells the kinds apart."""
 
     NEWS = auto()
     CLAIM = auto()  # something is well

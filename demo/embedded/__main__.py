@@ -4,8 +4,8 @@ An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless R
 A server that dies is restarted, every time. The database is migrated once it can be reached. On
 SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
 others to disconnect from Postgres, then stops the servers, well before honcho would kill it. It
-exits by itself, with status 1, only when its data folder is unusable, damaged, or in use by another
-fleet. Damaged means: a server that has never served exits by itself, and says why.
+exits by itself only when a server can never start, the database can't be migrated, or its folder is
+unusable, damaged or another fleet's. Damaged means: a server that never served exits by itself.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 

@@ -80,7 +80,7 @@ class Postgres(Server):
             unfinished = self.home / "postgres.new"
             shutil.rmtree(unfinished, ignore_errors=True)
             self.account.make_private(unfinished)
-            # By itself it would take the environment's, which the servers do not get.
+            # Ours, for a stock server: initdb would take its environment's, which is always C.
             collation = locale.setlocale(locale.LC_CTYPE) if self.stock else "C"
             options = ["-D", str(unfinished), f"--locale={collation}", *INITDB_OPTIONS]
             self.run([f"{self.programs}/initdb", *options])

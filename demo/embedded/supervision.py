@@ -71,7 +71,7 @@ class Supervised:
 def stop_last(servers: Sequence[Server]) -> None:
     """Shut the servers down, Redis last: Postgres waits by itself until its clients have left.
 
-    They are those of Redis, too, which by itself waits for nobody. Who stays longer is cut off.
+    Redis waits for nobody, and has the same clients. Whoever stays longer is cut off.
     """
     deadline = time.monotonic() + CLIENTS_TIMEOUT
     for server in reversed(servers):

@@ -5,7 +5,7 @@ exports to OpenTelemetry), `fast` (for the tests that need no server), `dev` (al
 tools for tests), `java`, and `archive` (with which Spark starts sooner). Whatever is already
 installed is left alone, silently.
 
-When it exits with 0, each lock's packages are installed, at the locked versions and checked against
+When it exits with 0, the parts' packages are installed, at the locked versions and checked against
 the locked hashes. Java may still be missing; then a line has said what to install.
 
 A crash leaves behind a part without a stamp: the next run installs that part from scratch.

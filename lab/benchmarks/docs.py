@@ -60,7 +60,7 @@ def rows(page: str) -> Iterator[Row]:
 
 
 def summary(page: str) -> str:
-    """How many goals are certainly met, and each that is missed."""
+    """How many goals are met, and each that is missed."""
     judged = [row for row in rows(page) if row.goal]
     met = sum(row.goal.endswith(f": {MET}") for row in judged)
     named = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]

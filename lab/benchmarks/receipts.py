@@ -2,8 +2,8 @@
 
 The streamer has put the rides in the log while no worker ran. The rate is that of outcomes in
 Postgres, from the first to the last; a receipt without an outcome fails the part. The limit is the
-HTTP client alone: as many processes send as many receipts at once to the same receiver, without
-reading from a server what to send, or writing the outcome to one.
+HTTP client alone: as many processes send as many receipts at once to the same receiver, and use
+neither Redis nor Postgres.
 """
 
 import asyncio

@@ -162,7 +162,7 @@ class Pair(Generic[H]):
             proxy.server = self.primary.socket
 
     def end(self) -> None:
-        for server in (self.replica, self.primary):  # which would wait for it
+        for server in (self.replica, self.primary):  # a primary would wait for its replica
             server.end()
         for proxy in self.proxies:
             proxy.stop()

@@ -43,9 +43,8 @@ class RedisPair(Pair[RedisHost]):
     def join(self) -> None:
         """Have the other server follow the primary; return when it has what the primary has.
 
-        It has then dropped any entries of its own: with them its history is another, so it gets a
-        copy of the primary's data, and its link counts as down until that is loaded. Raises
-        TimeoutError.
+        By then it has dropped any entries of its own: where it has some, it loads the primary's
+        data anew, and its link counts as down until then. Raises TimeoutError.
         """
         until(self._follows, "the replica does not follow")
 

@@ -228,8 +228,8 @@ class Core(System):
             "new_writer": [s.begun + 1],
             "number": [s.drawn + 1],
             # A record of another kind has none. Each ride has a digit of its own, in base four, so
-            # a sum shows how often it has which ride, also of two rides that drew the same number
-            # before and after a fail-over.
+            # a sum shows how often it has each ride. Two rides that drew the same number, before
+            # and after a fail-over, have two digits.
             "distance": [4 ** (s.drawn + 4 * lost), 0],
             "term": [leader.name for leader in s.leaders],
             "new_term": [s.leads + 1],
@@ -262,7 +262,7 @@ class Core(System):
         )
 
     def is_a_chain(self, s: State) -> bool:
-        """Each true entry names the ride before it, and nothing that was sent is sent again."""
+        """Each true entry is of a ride that exists, and names the ride before it."""
         return all(
             entry.ride in s.rides and not between(s.rides, entry.prev, entry.ride.id - 1)
             for entry in sent(s)

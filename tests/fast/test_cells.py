@@ -50,7 +50,7 @@ def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: i
     ],
 )
 def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> None:
-    with pytest.raises(Unavailable, match=f"^/here has {why}, so it is no cell's"):
+    with pytest.raises(Unavailable, match=f"^/here has {why}; it needs those of one cell"):
         cells.cell_of("/here", ledger(ids))
 
 

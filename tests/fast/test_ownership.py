@@ -48,7 +48,7 @@ def test_runs_whose_rides_we_share_are_sound(ours: History, runs: list[Owner]) -
     ],
 )
 def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[Owner]) -> None:
-    assert "lost" in why_rebuild(runs, ours)
+    assert "no longer matches" in why_rebuild(runs, ours)
 
 
 @pytest.mark.proves("owner")

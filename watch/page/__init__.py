@@ -1,9 +1,8 @@
 """The page: rendered here, once per look, for all onlookers.
 
 The page consists of a frame and of *parts*. Each part is a block of a template under `fragments/`,
-and the element of the page with that id. An onlooker is sent the parts that changed. All wording is
-in the templates, which escape whatever a ride, a name or an entry says; the script only replaces
-parts.
+and the element of the page with that id. An onlooker is sent the parts that changed. The templates
+escape whatever a ride, a name or an entry says; the script only replaces parts.
 """
 
 import secrets

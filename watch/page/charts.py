@@ -96,6 +96,6 @@ def _ticks() -> list[str]:
 
 
 def _picture(marks: Iterable[str]) -> Markup:
-    """The element for a page. The marks contain only numbers, dates and units."""
+    """The element for a page. The marks contain only numbers, units, and words of ours."""
     begin = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true" focusable="false">'
     return Markup(f"{begin}{''.join(marks)}</svg>")  # noqa: S704

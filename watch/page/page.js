@@ -1,5 +1,5 @@
 "use strict";
-// Replaces the parts of the page that changed; all wording comes from the server.
+// Replaces the parts of the page that changed. Its only words are about a lost server.
 const PATIENCE = 4000; // ms without a tick: the server hangs
 const RESTART = 1000; // ms without a connection: the server is gone
 const KEPT = 200; // events

@@ -73,9 +73,9 @@ class TotalsJudge:
     def _counts(self, name: str, was: Total, then: Total, met: Met, at: float) -> None:
         """Entries between the two positions were read, and the other rides were healed.
 
-        After a fault, a reader may have read other entries than the onlooker saw; so may one that a
-        new life set back to before the trimmed log. Then only the total is judged. Otherwise so are
-        its counts of gaps, re-sends, and entries that are not ours.
+        After a fault, a reader may have read other entries than the onlooker saw; so may a reader
+        that a new life has set back, to where the log is trimmed by now. Then only the total is
+        judged; otherwise also its counts of gaps, re-sends, and entries that are not ours.
         """
         replica = self.replica
         goes_on = was.ride_id <= then.ride_id <= replica.last_sent
