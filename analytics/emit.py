@@ -18,6 +18,8 @@ MAY_NOT_WRITE_TO = """
         WHERE NOT has_table_privilege(name, 'INSERT')
         UNION ALL
         SELECT 'checkpoints' WHERE NOT has_column_privilege('checkpoints', 'recount', 'UPDATE')
+        UNION ALL
+        SELECT 'receipts_state' WHERE NOT has_any_column_privilege('receipts_state', 'UPDATE')
     ) refused
 """
 RECORD = """

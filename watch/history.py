@@ -19,7 +19,7 @@ class Bucket:
 
     at: float  # the last look, in seconds by a clock that only rises
     taken: int | None
-    lag: float | None  # of the slowest total, or the rollup, in seconds
+    lag: float | None  # of the slowest consumer, in seconds
     latency: float | None  # from POST to total, in seconds
 
 
@@ -79,7 +79,7 @@ def _seen(facts: Facts, at: float) -> Bucket:
     database = facts.database
     if database is None:
         return Bucket(at, None, None, None)
-    ours = [reader for reader in database.readers if reader.kind in ("total", "rollup")]
+    ours = [reader for reader in database.readers if reader.is_ours]
     return Bucket(
         at,
         database.rides.taken,

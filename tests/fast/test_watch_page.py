@@ -242,9 +242,10 @@ def test_the_newest_dead_receipts_are_named_with_their_reasons() -> None:
 def test_each_chart_says_in_words_what_it_shows() -> None:
     history = History()
     for second in range(61):
-        reader = total(seconds_behind=9.0 if second == 30 else 0.25)
+        ours = replace(total(seconds_behind=9.0 if second == 30 else 0.25), kind="ratings")
+        outside = replace(total("guest", seconds_behind=99.0), kind="outside", processes=None)
         rides = replace(database().rides, taken=second * 3)
-        history.add(facts(second, readers=(reader,), rides=rides), second)
+        history.add(facts(second, readers=(ours, outside), rides=rides), second)
     _, parts = rendered(facts(61), history=history)
     assert "latest 3.0, least 3.0, most 3.0" in parts.parts["chart-rides"]
     assert (

@@ -119,10 +119,15 @@ def test_a_probe_ends_though_always_somebody_else_is_missing(
 
 
 def of_cell_2() -> Facts:
-    """All is well, and its one total is as long as they get."""
+    """All is well, its one total is as long as they get, and somebody else's reader is behind."""
     assert WELL.database
     rides = replace(WELL.database.rides, last_sent=2 * CELL_SIZE, taken=5)
-    return facts(rides=rides, agreement=Agreement(5, {"consumer0": Decimal(10**30) / 1000}))
+    guest = replace(A_TOTAL, name="guest", kind="outside", processes=None, seconds_behind=99.0)
+    return facts(
+        rides=rides,
+        agreement=Agreement(5, {"consumer0": Decimal(10**30) / 1000}),
+        readers=(*WELL.database.readers, guest),
+    )
 
 
 def test_all_cells_are_in_one_table_and_one_that_is_away_is_named(world: World) -> None:
