@@ -93,7 +93,7 @@ def move(
 def _move(
     chosen: set[str], cells: dict[int, Keys], target: int, path: Path, router: HAProxy, now: Slots
 ) -> int:
-    # The slots' own cells come last: while we wait for locks of the others, they take their keys.
+    # The slots' own cells come last: they take the keys while we wait for the others' locks.
     for cell in sorted(cells, key=lambda cell: bool(_slots_of(cell, now) & chosen)):
         keys = cells[cell]
         stay = _slots_of(cell, now) - chosen

@@ -47,7 +47,7 @@ class Delivery:
         self._held: list[Ended] = []  # whose rows somebody holds
         self._woken = asyncio.Event()
         # On the monotonic clock: when something may be due, as far as is known; when the whole
-        # queue is looked at next. After a look that took all that was due, `_pause` seconds pass.
+        # queue is looked at next. Once all that was due is taken, the next look is in `_pause` s.
         self._look_at = self._look_at_all_at = 0.0
         self._pause = math.inf
 
