@@ -25,7 +25,7 @@ class WholeResponse(Response):
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.get_data()]
 
     def get_wsgi_headers(self, environ: dict[str, Any]) -> Headers:
-        """The headers as they are: their length is known, and their URLs are ASCII."""
+        """The headers as they are: Content-Length is set already, and URLs are ASCII."""
         if has_unread_body(environ):
             self.headers["Connection"] = "close"
         return self.headers

@@ -11,8 +11,8 @@ from werkzeug.exceptions import UnprocessableEntity
 LONGEST = timedelta(days=31)
 
 # One statement, so one snapshot: the sums are right for the rides up to the `complete_to` beside
-# them. Without any ride there is still one row, with `complete_to` alone. Of the minutes that were
-# set aside, it names those with the lowest rides, which hold `complete_to` back.
+# them. Without any ride there is still one row, without a period. Of the minutes that were set
+# aside, it names those with the lowest rides, which hold `complete_to` back.
 SUMS = """
     SELECT period, rides, distance, complete_to, set_aside
     FROM rollup_state CROSS JOIN (

@@ -20,7 +20,7 @@ def add_spans(app: Flask) -> None:
 
 
 def _begin() -> None:
-    """Begin it below the client's, and put it where views look for the client's."""
+    """Begin a span below the client's; the views are given it in place of the client's."""
     if request.endpoint in PROBES:
         return
     environ = request.environ

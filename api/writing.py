@@ -27,7 +27,7 @@ T = TypeVar("T")
 class TryLater(Exception):
     """What was sent, such as a ride, can't be taken now, for `reason`.
 
-    If `maybe_taken`, a client finds out by sending the same request again; a ride needs its key.
+    If `maybe_taken`, a client finds out by repeating the request, for a ride with the same key.
     """
 
     def __init__(self, reason: str, what: str, maybe_taken: bool) -> None:

@@ -101,8 +101,8 @@ class Report:
             )
         if skipped := self._uncommitted.unnamed(uncommitted):
             logger.info(
-                "%s skipped %s that the streamer sent and never committed: harmless after a"
-                " change of lead, or a restore. %s an old primary still writes to this stream",
+                "%s skipped %s that the streamer never committed, or disowned: harmless after a"
+                " change of lead, restore or repair. %s an old primary still writes to this stream",
                 self._name,
                 count(skipped, "entry"),
                 IF_MORE_COME,

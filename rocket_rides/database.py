@@ -24,8 +24,7 @@ REVISION = max(REVISIONS)
 UPGRADE = "run python -m migrations to upgrade it"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
-# The revision, and whether there is cell_start(): without it, this is an earlier schema of that
-# number.
+# The revision, and whether there is cell_start(), which an earlier schema of this number lacks.
 CURRENT_REVISION = """
     SELECT version_num, to_regprocedure('cell_start()') IS NOT NULL FROM alembic_version
 """

@@ -26,7 +26,7 @@ CONNECTION = {
 
 EVERY = {
     # A new table has no statistics, so its statements look expensive. Compiling one then takes
-    # longer than a client of the API waits; none of ours ever runs long enough to be worth it.
+    # longer than a client of the API waits.
     "jit": "off",
     # Each statement sees what is committed when it starts. Code that needs more says so.
     "default_transaction_isolation": "read committed",

@@ -19,7 +19,7 @@ A restored database does not know the terms of the history that it lost: their e
 The last term that it knows ends where its next leader begins: later entries under it are past its
 end.
 
-An entry without a term was written before terms existed, up to the first term's `after`.
+An entry without a term is from before terms existed: it is believed up to the first term's `after`.
 
 Limits: a reader that ignores terms is not protected; entries without a term are believed from
 anyone, up to the first `after`; and whoever can read and write the stream can forge entries. The

@@ -1,4 +1,4 @@
-"""The leader's term: begun before it sends anything, and disowned when the log can't be repaired.
+"""The leader's term: begun before it sends anything, disowned when stranded records are repaired.
 
 What terms are for, and what readers make of them, is in `rocket_rides.terms`.
 """

@@ -36,7 +36,7 @@ logger = logging.getLogger("streamer")
 POLL = 0.05  # seconds
 
 TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
-# After the receipts' row: a reconciliation that has asked for resets holds it until it commits, so
+# After SET_BACK, which waits until a reconciliation that has asked for resets has committed: so
 # these recounts come after the resets.
 ASK_FOR_RECOUNTS = """
     WITH asked AS (

@@ -1,20 +1,19 @@
 """`python -m api.router SLOTS CELL`: gives slots, such as `00-7f`, to a cell, while rides come in.
 
-Clients may repeat requests meanwhile: each key takes one ride, over all cells. A cell that has had
-a slot takes its keys only while the map on disk names that cell. If this is killed, running it
+Clients may repeat requests meanwhile: each key takes one ride, over all cells. Once a slot was
+moved, no cell takes its keys unless the map on disk names that cell. If this is killed, running it
 again goes on from there, and running it with the old cell gives the slots back. A crash leaves
 behind, by the step at which it comes:
 
-1. before all cells refuse the slots' keys (`api.router.moving`), the slots' own cell last: nothing,
-   or requests with a key of these slots get a 503 with Retry-After.
-2. before the keys are copied: the latter.
+1. before any of the slots' own cells refuses their keys (`api.router.moving`): nothing.
+2. before the keys are copied: requests with such a key get a 503 with Retry-After.
 3. before the map on disk names the new cell: the same, with the keys in both cells.
 4. before the new cell takes the keys: the same.
 5. before HAProxy knows the new cell: the same, until HAProxy is restarted.
 
 A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
 has already, or for `none`, this puts the fence up, has all cells forget the keys of rides that are
-lost, and copies the other keys of these slots that they still have.
+lost, and copies into that cell what the others still have of these slots' keys.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -61,7 +60,7 @@ def move(
 ) -> int:
     """Give the slots to a cell; returns how many keys were copied.
 
-    Raises Refused, Unavailable or psycopg.Error before anything is done, and then Unfinished.
+    Raises Refused, Unavailable, psycopg.Error or OSError before anything is done; later Unfinished.
     """
     with ExitStack() as until_the_end:
         named = {target, *slots.read(path).values(), *router.cells(), *databases}
@@ -94,7 +93,7 @@ def move(
 def _move(
     chosen: set[str], cells: dict[int, Keys], target: int, path: Path, router: HAProxy, now: Slots
 ) -> int:
-    # Those that have the slots come last: for all others, we may have to wait for a lock.
+    # The slots' own cells come last: they take the keys while we wait for the others' locks.
     for cell in sorted(cells, key=lambda cell: bool(_slots_of(cell, now) & chosen)):
         keys = cells[cell]
         stay = _slots_of(cell, now) - chosen
@@ -105,7 +104,7 @@ def _move(
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
-    # Who has the slots comes first: the others may still know keys that it lost in a restore.
+    # The slots' own cells first: their keys win over what others kept of keys lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
     cells[target].forget_lost([cells[cell] for cell in others])
     for cell in others:

@@ -69,7 +69,7 @@ class Courier:
 
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
-        # Nothing is sent after the deadline, however long nobody looked.
+        # Nothing is sent after the deadline, however long the process hangs.
         deadline = time.monotonic() + seconds
         sending = SimpleNamespace(deadline=deadline, is_reused=False, has_begun=False)
         body = receipt.body()

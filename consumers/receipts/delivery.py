@@ -47,7 +47,7 @@ class Delivery:
         self._held: list[Ended] = []  # whose rows somebody holds
         self._woken = asyncio.Event()
         # On the monotonic clock: when something may be due, as far as is known; when the whole
-        # queue is looked at next. `_pause` follows a look that has left nothing.
+        # queue is looked at next. Once all that was due is taken, the next look is in `_pause` s.
         self._look_at = self._look_at_all_at = 0.0
         self._pause = math.inf
 
@@ -124,7 +124,7 @@ class Delivery:
                 look_at_all=looks_at_all,
             )
         finally:
-            if looks_at_all:  # however long it took, others come in between, also if it failed
+            if looks_at_all:  # also if it failed: most of the time is for looks at what is new
                 pause = max(LOOK_AT_ALL_EVERY, RARELY * (time.monotonic() - now))
                 self._look_at_all_at = time.monotonic() + pause
         for attempt in attempts:

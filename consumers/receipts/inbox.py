@@ -29,8 +29,8 @@ logger = logging.getLogger("consumer")
 RIDE = TYPE.encode()
 BATCH = 1000  # entries
 LOOKS = 3  # looks in CLAIM_AFTER at what others have left pending
-# Seconds, after a pause of at least as long. By then the streamer has committed what it sent, and
-# the totals, which somebody may wait for, have had the processors.
+# Seconds to sleep before entries that took longer than that to come are taken in. By then the
+# streamer has committed them, and the totals, which somebody may wait for, had the processors.
 GIVE_WAY = 0.005
 
 

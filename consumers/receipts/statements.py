@@ -18,7 +18,7 @@ from rocket_rides.standings import DUE_SINCE
 LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
 
 # Puts the rides of log entries into the inbox; the entries are acknowledged afterwards. A crash
-# before it leaves them pending, and so does one after it: whoever claims them inserts nothing.
+# before it leaves them pending. So does one after it: then whoever claims them inserts nothing.
 #
 # An entry often comes before `last_sent` is committed, which therefore is no condition here: TAKE
 # waits for it. Only what `rides` has gets in, so nothing in the log can forge a receipt.
@@ -56,12 +56,12 @@ SET_ASIDE = """
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
 # before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
 # them with their attempt until the lease has run out. SKIP LOCKED: what another worker is taking is
-# no longer ours to take. (Attempts' numbers would be no leases: some are given out twice.)
+# no longer ours to take. (An attempt's number can't be its lease: some are given out twice.)
 #
 # Quarantined is what was taken twice in a row, without anybody having written down how that ended.
-# Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that it
-# takes few others along; those with the fewest such attempts come first. Others go out beside it:
-# alone, it would hold up its worker for a whole time-out.
+# Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that none
+# costs another its attempts; those with the fewest such attempts come first. Receipts that are not
+# quarantined go out beside it: alone, it would hold up its worker for a whole time-out.
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
@@ -168,10 +168,10 @@ SAVE = f"""
 # the next sweep finds the same rides.
 #
 # `upto` was settled long enough ago for the log to have brought it. Only stranded rides can appear
-# below it; their repair counts itself in `set_backs`, which is read in the snapshot of the rides
-# and compared as it is when the watermark moves. So the watermark passes no ride that was not
-# looked at. While somebody holds its row, it stays: nobody waits for him. Where `last_sent` is
-# lower than `upto`, this database was restored, and what was seen before says nothing.
+# below it; their repair counts itself in `set_backs`. The watermark moves only while that is as it
+# was in the snapshot of the rides, so it passes no ride that was not looked at. While somebody
+# holds its row, it stays: nobody waits for him. Where `last_sent` is lower than `upto`, this
+# database was restored, and what was seen before says nothing.
 SWEEP = """
     WITH state AS MATERIALIZED (
         SELECT inbox_to, set_backs, last_sent_id,

@@ -19,8 +19,8 @@ logger = logging.getLogger("consumer")
 LOOKS, LONGEST_PAUSE = 3, 10.0  # looks in SWEEP_AFTER; seconds between two
 PAGE = 10_000  # rides that are looked at at once
 NO_STATE = (
-    "streamer_state is empty, or receipts_state is: the streamer says how to restore the one; the"
-    " row of the other is to be restored from a backup"
+    "streamer_state or receipts_state is empty: the streamer says how to restore streamer_state;"
+    " restore the row of receipts_state from a backup"
 )
 
 

@@ -58,7 +58,7 @@ class Generation:
                 raise overtaken()
             [self.complete_to] = row
             checkpoint.make()
-            # Up to there, each ride was read or healed under some lead, and isn't healed again.
+            # Up to there, each ride was read or healed under some lead; no gap counts it again.
             self.met_upto = checkpoint.go_back(self.complete_to)
 
     def hold(self) -> None:

@@ -16,8 +16,8 @@ newest is applied. It is superseded as well when F is past S: then this database
 earlier time, and at F the consumer would skip rides that are still to come.
 
 The reader locks the checkpoint before anything is read, so that any batch of a consumer of this
-name, in this process or another, is counted wholly before the reset or moves on wholly after it;
-and a second process that wants to apply the same reset waits, and then finds it applied.
+name, in this process or another, is counted wholly before the reset or wholly after it; and a
+second process that wants to apply the same reset waits, and then finds it applied.
 """
 
 from dataclasses import dataclass, field

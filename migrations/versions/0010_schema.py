@@ -19,7 +19,7 @@ KINDS = sorted(
 )
 
 
-# An application that is older than this schema has drawn numbers from the sequence already.
+# Where an application had its tables before this schema, its sequence may be past the start.
 BEGIN_THERE = """
     ALTER SEQUENCE log_position START {first} MAXVALUE {last};
     SELECT setval('log_position', {first}, false) FROM log_position WHERE last_value < {first}

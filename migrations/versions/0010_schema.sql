@@ -32,7 +32,7 @@ CREATE TRIGGER for_good BEFORE UPDATE OR DELETE OR TRUNCATE ON cell
 
 -- The position before the cell's first, where all who follow the records begin.
 --
--- It has its owner's rights, since the rows of readers outside this project begin there, too.
+-- It has its owner's rights: readers outside this project need it, and may not read `cell`.
 CREATE FUNCTION cell_start() RETURNS bigint LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN (SELECT number * 100000000000000 FROM cell);
@@ -98,8 +98,8 @@ INSERT INTO streamer_state DEFAULT VALUES;
 
 -- One leader's term: its entries count for `after < id`, up to where the next term begins.
 --
--- `void` are the terms that it replaced: nothing was committed under them. `rocket_rides/terms.py`
--- says what that is for.
+-- `void` are the terms that it replaced: nothing that was sent under them counts.
+-- `rocket_rides/terms.py` says what that is for.
 CREATE TABLE terms (
     after bigint PRIMARY KEY CONSTRAINT terms_after CHECK (after >= 0),
     term text NOT NULL UNIQUE CONSTRAINT terms_term CHECK (term ~ '^[0-9a-f]{16}$'),
@@ -135,7 +135,7 @@ CREATE TABLE checkpoints (
     types text[] NOT NULL DEFAULT '{}',
     entries_passed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_passed CHECK (entries_passed >= 0),
-    -- Entries that it skipped: another database's, or never committed.
+    -- Entries that it skipped: another database's, never committed, or disowned by a repair.
     entries_not_ours bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_not_ours CHECK (entries_not_ours >= 0),
     gaps_healed bigint NOT NULL DEFAULT 0
@@ -143,8 +143,7 @@ CREATE TABLE checkpoints (
     -- Of its own types.
     records_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_records_healed CHECK (records_healed >= 0),
-    -- Without those that a new leader of the rollup reads again: they count as read for the first
-    -- time.
+    -- A new leader of the rollup begins further back, so to it a second copy may be the first.
     resends_skipped bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
@@ -243,13 +242,14 @@ CREATE TABLE receipts (
     outcome text CONSTRAINT receipts_outcome CHECK (outcome IN ('delivered', 'dead')),
     -- Attempts ever begun: each is recorded before it is made.
     attempts integer NOT NULL DEFAULT 0 CONSTRAINT receipts_attempts CHECK (attempts >= 0),
-    -- Of these, how many don't count: the receiver was away, or they came before a replay.
+    -- Of these, how many don't count: the receiver was away, the worker was stopped, or a replay
+    -- came after them.
     excused integer NOT NULL DEFAULT 0
         CONSTRAINT receipts_excused CHECK (excused BETWEEN 0 AND attempts),
     -- How many of the latest attempts, in a row, have no known end.
     unfinished integer NOT NULL DEFAULT 0
         CONSTRAINT receipts_unfinished CHECK (unfinished BETWEEN 0 AND attempts),
-    -- Drawn at random for each attempt, as its fencing token; null once its end is known.
+    -- The attempt's fencing token, drawn at random each time; null once its end is known.
     lease uuid,
     queued_at timestamptz NOT NULL DEFAULT now(),
     first_at timestamptz, -- its first attempt
