@@ -63,7 +63,7 @@ def write(
     Serialization failures and deadlocks are retried, and so is a lost connection if `once`
     `is_repeatable`, that is, finds what it has already written. If that does not help, and for any
     other psycopg.Error, raises TryLater; other exceptions of `once` pass through. All this takes
-    less than two seconds; but a commit waits for a synchronous standby for as long as it takes.
+    less than three seconds; but a commit waits for a synchronous standby for as long as it takes.
     """
     deadline = time.monotonic() + PATIENCE
     reason, maybe_taken = f"too many {what}s at once", False

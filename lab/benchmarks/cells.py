@@ -44,14 +44,14 @@ IN_MEMORY = Path("/dev/shm")  # noqa: S108
 
 def measure(stand: Stand) -> list[Figure]:
     """Both cells and one of them take turns; then one API, through the router and directly."""
-    on_disk = side_by_side("on one disk", None)
-    return [on_disk, side_by_side("in memory", IN_MEMORY), *through_the_router(stand)]
+    one_disk = side_by_side("one disk", None)
+    return [one_disk, side_by_side("in memory", IN_MEMORY), *through_the_router(stand)]
 
 
 def side_by_side(where: str, parent: Path | None) -> Figure:
     """Rides of both at once, beside those of either while the other is idle."""
     figure = Figure(
-        f"Rides with their receipts, two cells, a core each, {where}",
+        f"Rides, two cells, a core each, {where}",
         "rides/s",
         "one of them alone",
         Goal("ratio", ">=", 1.9),
