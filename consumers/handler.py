@@ -65,7 +65,7 @@ class Handler(ABC):
         """
 
     def read_state(self, select: LiteralString, at: Place) -> tuple[Any, ...]:
-        """The row of the state that `select` finds by the name, for `load`.
+        """The row of the state that a SELECT with the name finds, for `load`.
 
         Raises Unavailable when it was deleted, since going on from 0 would be wrong for ever. It
         says how a person makes the consumer start anew.
@@ -80,9 +80,9 @@ class Handler(ABC):
         return row
 
     def write_state(self, update: LiteralString, *values: object) -> tuple[Any, ...]:
-        """Change the row of the state by these values and the name; what `update` returns of it.
+        """Run an UPDATE ... RETURNING of the state's row, with these values, then the name.
 
-        Raises Overtaken when it is gone: then the checkpoint must not move.
+        Returns the row. Raises Overtaken when it is gone: then the checkpoint must not move.
         """
         row = self.connection.execute(update, [*values, self.name]).fetchone()
         if row is None:

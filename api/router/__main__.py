@@ -11,9 +11,9 @@ behind, by the step at which it comes:
 4. before the new cell takes the keys: the same.
 5. before HAProxy knows the new cell: the same, until HAProxy is restarted.
 
-A cell that was restored from a backup may lack rides, keys and its fence. Run for the slots that it
-has already, or for `none`, this puts the fence up, has all cells forget the keys of rides that are
-lost, and copies into that cell what the others still have of these slots' keys.
+A cell that was restored from a backup may lack rides, keys and its fence. Before its API starts,
+`python -m api.router restored CELL` puts the fence up, has all cells forget the keys of rides that
+are lost, and copies into that cell what the others still have of its slots' keys.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
 be an old one, or a database may be. Where the two differ, this says so.
@@ -39,7 +39,7 @@ from rocket_rides.faults import reached
 from rocket_rides.process import Parser
 from rocket_rides.words import count
 
-NO_SLOTS = "none"
+RESTORED = "restored"  # in place of slots
 
 
 class Step(Enum):
@@ -56,9 +56,13 @@ class Unfinished(Exception):
 
 
 def move(
-    chosen: set[str], target: int, path: Path, router: HAProxy, databases: Mapping[int, str]
+    given: set[str] | None,
+    target: int,
+    path: Path,
+    router: HAProxy,
+    databases: Mapping[int, str],
 ) -> int:
-    """Give the slots to a cell; returns how many keys were copied.
+    """Give slots to a cell; None are those that it has. Returns how many keys were copied.
 
     Raises Refused, Unavailable, psycopg.Error or OSError before anything is done; later Unfinished.
     """
@@ -73,6 +77,7 @@ def move(
         now = slots.read(path)  # a move that ended meanwhile may have changed it
         if unknown := {*now.values()} - cells.keys():
             raise Refused(f"cell {min(unknown)} was given slots meanwhile: run this again")
+        chosen = _slots_of(target, now) if given is None else given
         owners = {now[slot] for slot in chosen}
         if owners - {target}:
             router.require_up(target)
@@ -81,9 +86,11 @@ def move(
         try:
             return _move(chosen, cells, target, path, router, now)
         except (Refused, psycopg.Error, OSError, KeyboardInterrupt) as reason:
-            back = " or ".join(map(str, sorted(owners or {target})))
             by_hand = isinstance(reason, KeyboardInterrupt)
             why = "interrupted" if by_hand else in_one_line(reason)
+            if given is None:
+                raise Unfinished(f"{why}; run this again before the cell's API starts") from None
+            back = " or ".join(map(str, sorted(owners)))
             raise Unfinished(
                 f"{why}; until it is run again, or run with cell {back} to give the slots back,"
                 " their keys get a 503"
@@ -106,9 +113,8 @@ def _move(
     reached(Step.REFUSED)
     # The slots' own cells first: their keys win over what others kept of keys lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
-    cells[target].forget_lost([cells[cell] for cell in others])
-    for cell in others:
-        cells[cell].forget_lost([cells[target]])
+    for keys in cells.values():
+        keys.forget_lost(cells)
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     for keys in cells.values():
@@ -133,10 +139,8 @@ def _database(cell: int, databases: Mapping[int, str]) -> str:
 
 
 def some_slots(text: str) -> set[str]:
-    """Slots such as `00-7f,a0`, or `none`. Raises argparse.ArgumentTypeError."""
+    """Slots such as `00-7f,a0`. Raises argparse.ArgumentTypeError."""
     chosen: set[str] = set()
-    if text == NO_SLOTS:
-        return chosen
     for part in text.lower().split(","):
         first, is_range, last = part.partition("-")
         last = last if is_range else first
@@ -146,6 +150,11 @@ def some_slots(text: str) -> set[str]:
             )
         chosen.update(SLOTS[int(first, 16) : int(last, 16) + 1])
     return chosen
+
+
+def slots_or_restored(text: str) -> set[str] | None:
+    """None, for those that a restored cell has; or slots, as `some_slots` does."""
+    return None if text == RESTORED else some_slots(text)
 
 
 def ranges(chosen: set[str]) -> str:
@@ -169,7 +178,8 @@ def a_cell(text: str) -> int:
 def main() -> None:
     """Move slots, and say how many keys went along."""
     parser = Parser("python -m api.router", __doc__)
-    parser.add_argument("slots", type=some_slots, metavar="SLOTS", help="such as 00-7f,a0, or none")
+    which = f"such as 00-7f,a0, or {RESTORED}"
+    parser.add_argument("slots", type=slots_or_restored, metavar="SLOTS", help=which)
     parser.add_argument("cell", type=a_cell, metavar="CELL", help="the number of the cell")
     given = parser.parse_args()
     try:
@@ -183,7 +193,7 @@ def main() -> None:
         sys.exit("not moved: interrupted")
     except Unfinished as reason:
         sys.exit(f"not moved yet: {reason}")
-    has = f"has these {count(len(given.slots), 'slot')}" if given.slots else "is prepared"
+    has = f"has these {count(len(given.slots), 'slot')}" if given.slots else "can start"
     print(f"cell {given.cell} {has}; {count(copied, 'key')} copied")  # noqa: T201
 
 

@@ -8,8 +8,7 @@ answers 503 with Retry-After. Nothing depends on how long anybody waits, or on w
 
 import sys
 import time
-from collections.abc import Callable, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Set
 from typing import TypeVar
 
 import psycopg
@@ -26,6 +25,7 @@ T = TypeVar("T")
 
 # Rides wait while we wait for a lock: briefly, and then they have their turn.
 LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
+LOOKS, LOOK_AGAIN = 20, 0.1  # at the lock of a move that ends; seconds
 SESSION = {
     "lock_timeout": LOCK_TIMEOUT,
     # A session whose program or host is gone ends soon, and with it the lock.
@@ -75,8 +75,8 @@ TAKE_IN = """
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
 RIDES_OF = f"""
-    SELECT ride_id / {CELL_SIZE}, array_agg(ride_id) FROM idempotency_keys
-    WHERE ride_id / {CELL_SIZE} = ANY(%s) GROUP BY 1
+    SELECT ride_id / {CELL_SIZE}, ride_id FROM idempotency_keys
+    WHERE ride_id / {CELL_SIZE} = ANY(%s)
 """  # noqa: S608
 LOST = """
     SELECT id FROM unnest(%s::bigint[]) AS given (id)
@@ -110,17 +110,22 @@ class Keys:
                     f"CELL_{cell}_DATABASE_URL's role does not own idempotency_keys, or"
                     " may not read rides or create temporary tables"
                 )
-            if not try_lock(self._connection, Lock.MOVE):
+            if not self._has_lock():
                 raise Refused("another move is under way")
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        # The lock first: the server may take a while to notice that a session is closed.
-        with suppress(psycopg.Error):
-            self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._connection.close()
+
+    def _has_lock(self) -> bool:
+        """A move that has just ended may have it for a moment, until its session is gone."""
+        for _ in range(LOOKS):
+            if try_lock(self._connection, Lock.MOVE):
+                return True
+            time.sleep(LOOK_AGAIN)
+        return False
 
     def take_only(self, slots: Set[str], *, new: Set[str] = frozenset()) -> set[str]:
         """Have the database take the keys of these slots, as far as it did before, and of `new`.
@@ -164,15 +169,18 @@ class Keys:
             )
         return copied
 
-    def forget_lost(self, homes: Sequence["Keys"]) -> None:
-        """Delete the keys of rides that these cells have taken, and have lost in a restore.
+    def forget_lost(self, cells: Mapping[int, "Keys"]) -> None:
+        """Delete the keys of rides that other cells have taken, and have lost in a restore.
 
         Else they would be answered with these rides, or with others that get their ids.
         """
-        home_of = {home.cell: home._connection for home in homes}
+        others = sorted(cells.keys() - {self.cell})
+        rides: dict[int, list[int]] = {cell: [] for cell in others}
+        for cell, ride in self._connection.execute(RIDES_OF, [others]):
+            rides[cell].append(ride)
         lost: list[int] = []
-        for cell, ids in self._connection.execute(RIDES_OF, [[*home_of]]):
-            lost += [id_ for [id_] in home_of[cell].execute(LOST, [ids])]
+        for cell in others:
+            lost += [id_ for [id_] in cells[cell]._connection.execute(LOST, [rides[cell]])]
         self._patiently(lambda: self._connection.execute(FORGET, [lost]))
 
     def require_session(self) -> None:

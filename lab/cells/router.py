@@ -64,9 +64,10 @@ class Router:
 
     def prepare(self, cell: Cell) -> None:
         """Run the command for a cell that was restored, while no move is under way."""
-        slots = [slot for slot in range(256) if self.cell_of(slot) == cell.number]
-        chosen = ",".join(f"{slot:02x}" for slot in slots) or "none"
-        until(lambda: self.move(chosen, cell.number).wait() == 0, f"{chosen} can't be prepared")
+        until(
+            lambda: self.move("restored", cell.number).wait() == 0,
+            f"cell {cell.number} can't be prepared",
+        )
 
     def _run(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         return start(command, self._environment, self._log)

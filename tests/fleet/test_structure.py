@@ -40,6 +40,7 @@ WRONG = [
     ("demo.install.steps", "rocket_rides.errors"),
     ("demo.embedded.spawn", "demo.install.java"),
     ("tests.support.world", "tests.fast.test_claims"),
+    ("tests.services.queue.test_saving", "tests.services.queue.test_taking"),
 ]
 
 

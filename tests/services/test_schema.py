@@ -80,7 +80,7 @@ REFUSED = {
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
     "a ride of NaN": "INSERT INTO rides (distance) VALUES ('NaN')",
     "a record too large for a batch": (
-        "INSERT INTO staged_log_records VALUES (1, 'create', 'x', to_jsonb(repeat('x', 65528)))"
+        "INSERT INTO staged_log_records VALUES (1, 'create', 'x', to_jsonb(repeat('x', 8184)))"
     ),
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
     "a term without a name": "INSERT INTO terms VALUES (1, '')",

@@ -79,7 +79,7 @@ class Cells:
         headers = {"Idempotency-Key": key} if key else {}
         return self.client.post("/rides", data={"distance": distance}, headers=headers)
 
-    def move(self, slots: str, cell: object) -> subprocess.CompletedProcess[str]:
+    def move(self, slots: str, cell: int) -> subprocess.CompletedProcess[str]:
         """`python -m api.router`, as it is run."""
         return subprocess.run(
             [sys.executable, "-m", "api.router", slots, str(cell)],
@@ -107,9 +107,11 @@ class Cells:
     def api_away(self, cell: int) -> Iterator[None]:
         """While the block lasts, the router finds the API of this cell not ready."""
         self.router.ask(f"disable server cell_{cell}/api")
-        yield
-        self.router.ask(f"enable server cell_{cell}/api")
-        eventually(self._is_up, "a router with two cells")
+        try:
+            yield
+        finally:
+            self.router.ask(f"enable server cell_{cell}/api")
+            eventually(self._is_up, "a router with two cells")
 
     def takers(self, key: str) -> list[int]:
         """The cells whose API takes a ride under the key, whoever brings it there."""

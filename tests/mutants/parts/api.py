@@ -168,7 +168,7 @@ MUTANTS = [
     ),
     Mutant(
         "two moves run at once",
-        "if not try_lock(self._connection, Lock.MOVE):",
+        "if not self._has_lock():",
         "if False:",
         file="api/router/moving.py",
         tests="services/test_moves.py::test_of_two_moves_at_once_the_second_is_refused_on_whatever_host",
@@ -182,7 +182,7 @@ MUTANTS = [
     ),
     Mutant(
         "a key is answered with a ride that a restore has lost",
-        "cells[cell].forget_lost([cells[target]])",
+        "keys.forget_lost(cells)",
         "pass",
         file="api/router/__main__.py",
         tests="services/test_moves.py::test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost",
