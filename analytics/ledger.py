@@ -1,6 +1,6 @@
 """The ledger: what the warehouse's rides add up to, block by block, so that no run rereads them.
 
-Its run and owners apart, everything in it follows from the rides and from where they end.
+All but `run` and `owners` follows from the rides and from `position`.
 """
 
 import random

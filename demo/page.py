@@ -1,8 +1,8 @@
 """`python -m demo.page`: the live page, with the buttons that break the demo.
 
 They are there where honcho started this process, both servers are the embedded ones, and only this
-machine reaches the page. Anywhere else there is neither a button nor a route, and this is what
-`python -m watch` always is.
+machine reaches the page. Anywhere else there is neither a button nor a route, just as in
+`python -m watch`.
 """
 
 import asyncio

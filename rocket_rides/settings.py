@@ -109,7 +109,7 @@ class Settings(BaseSettings):
     """The share of a consumer's rounds that crash halfway, on purpose; the Procfile sets 0.10 for
     totals and rollup."""
     print_rides: bool = False
-    """Consumers print a line for each ride instead of each batch; the Procfile sets 1."""
+    """Totals print a line for each ride instead of each batch; the Procfile sets 1."""
     api_host: str = "127.0.0.1"
     """The address on which the API listens."""
     api_port: int = Field(default=8000, ge=1, le=65536 - PORTS)

@@ -5,12 +5,13 @@ be past it. There is no such record unless numbers were drawn out of order (the 
 were changed: `streamer.checks`) or rows were staged by hand. The leader warns of them.
 
 First it disowns every log entry up to `last_sent`, so that whoever reads there later, even a
-consumer that has yet to start, sees a gap and heals it from its own table; and the next nightly run
-rebuilds a warehouse that is past these records. Then it takes the records out of the outbox, and
-asks every consumer for a recount: the consumer itself makes its state anew from its own table, up
-to where it stands by then (`consumers.handler`). So every total ends up exact. The rollup is set
-back below the lowest of these records, under a new generation, and rolls their rides up again. Only
-readers outside this project have to be told of these records: the log will never contain them.
+consumer that has yet to start, sees a gap and heals it from the table of its records; and the next
+nightly run rebuilds a warehouse that is past these records. Then it takes the records out of the
+outbox, and asks every consumer for a recount: the consumer itself makes its state anew from that
+table, up to where it stands by then (`consumers.handler`). So every total ends up exact. The rollup
+is set back below the lowest of these records, under a new generation, and rolls their rides up
+again. Only readers outside this project have to be told of these records: the log will never
+contain them.
 
 A crash leaves behind, by the step at which it comes:
 

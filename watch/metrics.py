@@ -56,7 +56,7 @@ HELP = {
     "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
     "reader_entries_passed_total": "Records of types that it does not handle.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
-    "reader_resets_applied_total": "Wrong totals that a reset made right.",
+    "reader_resets_applied_total": "Resets and recounts that it has applied.",
     # What is derived from the rides.
     "totals_agree": "1 if all totals are equal at the last position that all have reached, else 0.",
     "rollup_dirty_minutes": "Minutes to be computed anew; unknown without Redis.",
@@ -65,8 +65,8 @@ HELP = {
     "receipts_given_up_total": "Receipts that became dead letters.",
     "receipts_swept_total": "Receipts of rides that the log had lost.",
     "receipts_pending": f"Rides whose receipt has no outcome, up to {MOST}.",
-    "receipts_queued": f"Receipts not attempted yet; as with those in flight or waiting,"
-    f" up to {MOST} due and {MOST} due later.",
+    "receipts_queued": f"Receipts not attempted yet. Of these, those in flight and those"
+    f" waiting, at most {MOST} due and {MOST} due later are counted.",
     "receipts_in_flight": "Receipts being sent.",
     "receipts_waiting": "Receipts to be attempted again, replays included.",
     "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"

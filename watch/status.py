@@ -79,7 +79,7 @@ def in_json(facts: Facts, exit_status: int) -> str:
 
 
 def no_fleet(facts: Facts, config: Settings) -> str:
-    """A sentence where neither a fleet's servers nor its processes are there; else nothing."""
+    """A sentence where the embedded servers are stopped, or no fleet uses others; else nothing."""
     if config.embedded_postgres or config.embedded_redis:
         missing = (config.embedded_postgres and _is_stopped(facts.postgres)) or (
             config.embedded_redis and _is_stopped(facts.redis)

@@ -13,9 +13,9 @@
     mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
                     after < id <= upto, if minute is not null those of that minute alone; the last
                     three are {rides, distance}, the difference is warehouse less Postgres
-    rollup          {upto, minutes, wrong, set_aside, agrees}, or null if nobody looked: of the
-                    minutes whose rides are all up to `upto`; set_aside is how many the rollup
-                    itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
+    rollup          {upto, minutes, wrong, set_aside, agrees}, or null if nobody looked; minutes are
+                    those that were compared, without a ride above `upto`; set_aside is how many
+                    the rollup itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
                     {rides, distance}, and rolled_up is null for a missing minute
     receipts        {upto, rides, missing, strange, agrees}, or null: missing rides have no outcome,
                     strange ones have one and don't exist; each is {rides, ids}, how many there

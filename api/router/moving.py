@@ -146,8 +146,8 @@ class Keys:
     def copy(self, source: "Keys", slots: Set[str], owned: Set[str]) -> int:
         """Copy the keys of slots that `source` refuses, in one transaction; returns how many.
 
-        A key that is here already stays. Raises Refused if it has another ride here, and its slot
-        is `owned` by the source: then no other cell can have taken it since.
+        A key that is here already stays. Raises Refused if it has another ride here while the
+        source has its slot (`owned`): then only the source may have taken the key.
         """
         return self._patiently(lambda: self._copy(source, slots, owned))
 

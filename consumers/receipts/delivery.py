@@ -172,7 +172,7 @@ class Delivery:
 def give_up(attempt: Attempt) -> Verdict:
     """Why a receipt is dead that has had all of its attempts.
 
-    If the end of the last one is known, its reason stands: RECEIPT_ATTEMPTS was lowered since.
+    If the end of the last one is known, its reason stands. (RECEIPT_ATTEMPTS was lowered after it.)
     """
     if attempt.reason and not attempt.unfinished:
         return Verdict(Kind.REFUSED, attempt.reason)

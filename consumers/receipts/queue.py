@@ -130,7 +130,7 @@ class Queue:
 
         Where Postgres does not take one, the others are written one by one. Returns in how many
         seconds one of them may be due again, and those whose rows somebody holds, which are to be
-        saved later. Raises psycopg.Error if it takes nothing at all.
+        saved later. What it takes in no form is logged. Raises any other psycopg.Error.
         """
         try:
             return await self._save(ended, outcomes)

@@ -1,7 +1,7 @@
 """A worker's two loops, in sessions with the servers: one reads the log, one works off the queue.
 
-Each goes on without the other's servers. What is in flight has an event loop, on a thread of its
-own: it goes on between two sessions.
+The first goes on while the receiver is away, the second while Redis is. What is in flight has an
+event loop, on a thread of its own: it goes on between two sessions.
 """
 
 import asyncio

@@ -66,7 +66,7 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     """Keep the servers running and migrate the database; stop the servers when asked to.
 
     Once it is migrated, tell the user what to do with the fleet. Raises SystemExit where the
-    database can't be migrated, which its program has said unless it was killed.
+    migration fails. Its process has said why, unless it was killed.
     """
     supervised = [Supervised(server) for server in servers]
     migration: subprocess.Popen[bytes] | None = None

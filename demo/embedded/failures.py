@@ -1,4 +1,4 @@
-"""How an embedded server can fail: this time, by exiting on its own, or permanently."""
+"""How an embedded server can fail: for now, by exiting on its own, or for good."""
 
 
 class ServerFailed(Exception):

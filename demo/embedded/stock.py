@@ -31,7 +31,7 @@ def program(setting: str, folder: Path) -> str:
 
 
 def require() -> None:
-    """Whoever starts many servers asks first. Raises NeverStarts for a setting that is no use."""
+    """Raise NeverStarts if a setting names no such folder. Ask before you start many servers."""
     for setting in SERVERS:
         if folder := named(setting):
             program(setting, folder)

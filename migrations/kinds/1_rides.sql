@@ -28,7 +28,7 @@ CREATE TABLE idempotency_keys (
     created_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 70);
 
--- Which positions have a record, staged or sent, of whatever kind. The streamer and the readers know
--- the tables of the application by this view alone.
+-- Which positions have a record, staged or sent, of whatever kind. The streamer knows the tables
+-- of the application by this view alone, and it counts every lag in records.
 CREATE VIEW log_records AS
     SELECT id, created_at FROM rides;

@@ -84,8 +84,8 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 -- One row: the position of the last record that the streamer sent and committed, and how many it has
 -- sent in all.
 --
--- Each counts once, and so does a stranded one that a repair has counted. Together with what is
--- staged, that is all of `log_records`.
+-- Each record counts once; also one that `streamer.repair` took out of the outbox unsent. Together
+-- with what is staged, that is all of `log_records`.
 CREATE TABLE streamer_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
     last_sent_id bigint NOT NULL DEFAULT cell_start()
@@ -143,7 +143,8 @@ CREATE TABLE checkpoints (
     -- Of its own types.
     records_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_records_healed CHECK (records_healed >= 0),
-    -- A new leader of the rollup begins further back, so to it a second copy may be the first.
+    -- A new leader of the rollup begins further back, so this is too low for it: what was
+    -- sent again may be new to it.
     resends_skipped bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
@@ -160,7 +161,7 @@ CREATE TABLE checkpoints (
         CONSTRAINT checkpoints_distance_healed
         CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
     counted_at timestamptz, -- when `position` last rose
-    -- Somebody asks the reader to make its state anew from its own table.
+    -- Somebody asks the reader to make its state anew from the table of its records.
     recount boolean NOT NULL DEFAULT false,
     UNIQUE (kind, name)
 ) WITH (fillfactor = 50);
