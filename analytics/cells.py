@@ -6,7 +6,7 @@ total is told only if every block agrees. So a cell that is down is stale in the
 
 A WAREHOUSE is a cell's WAREHOUSE_DIR, or the URL of a copy that delta-rs and Spark both know, such
 as s3a://bucket/cell0. It is only read. The exit status is 0 when all cells are in the total, 1 when
-one is missing, 2 when nothing was added up, 70 for a bug.
+one is missing, 2 when there is no total, 70 for a bug.
 """
 
 import os

@@ -195,8 +195,8 @@ class Job:
         """Publish the new rides, and emit the result.
 
         A crash before the table's commit leaves files that no table refers to. A crash between the
-        two commits leaves a warehouse that is right, and no result: the next run finds no new
-        rides, and emits one.
+        two commits leaves a warehouse that is right, and no result: the next run finds these rides
+        there, and emits a result.
         """
         reached(Step.BEFORE_PUBLISH)
         result.seconds = time.monotonic() - started

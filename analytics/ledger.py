@@ -1,4 +1,4 @@
-"""The ledger: what the warehouse's rides add up to, block by block, so that no run rereads them.
+"""The ledger: what the warehouse's rides add up to, block by block: no run has to reread all.
 
 All but `run` and `owners` follows from the rides and from `position`.
 """

@@ -1,7 +1,8 @@
 """The table of rides: Parquet files by day, and a log that says which of them count.
 
-Both are as Delta Lake prescribes, and are written through delta-rs. It syncs nothing to disk, so
-that is done here: files before the log names them, and the log before anyone is told.
+Both are as Delta Lake prescribes; pyarrow writes the files, delta-rs the log. Neither syncs
+anything to disk, so that is done here: files before the log names them, and the log before anyone
+is told.
 """
 
 import json

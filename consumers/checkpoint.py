@@ -88,7 +88,7 @@ class Checkpoint:
     def go_back(self, position: int) -> int:
         """Set it back to a position; returns how far it ever was: up to there, all was met before.
 
-        It stays after the same entry: records after `position` that are not sent again are a gap.
+        Its `last_redis_id` stays: records after `position` that are not sent again are a gap.
         """
         row = one_row(self._connection.execute(GO_BACK, [position, self._kind, self.name]))
         return int(row[0])

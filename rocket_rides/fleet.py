@@ -108,5 +108,5 @@ def not_started(data: Path) -> str:
 def no_fleet_on(data: Path) -> str:
     return (
         f"no fleet runs on {data.absolute()}: `make fleet` starts one, in another terminal;"
-        " a fleet in another folder needs the same DATA_DIR here"
+        " if yours uses another folder, set DATA_DIR to that folder here"
     )

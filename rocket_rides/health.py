@@ -2,8 +2,8 @@
 
 A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while
 its session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been
-active recently: even an idle one sends a query at least once a second. Exits with 0 when there is
-such a session, else with 1.
+active recently: even an idle one sends a query at least every ten seconds. Exits with 0 when there
+is such a session, else with 1.
 """
 
 import psycopg

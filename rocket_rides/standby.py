@@ -33,7 +33,8 @@ def wait_for_the_lead(
 ) -> bool:
     """Poll for the lock (waiting for it would hold back vacuum); False when stopped.
 
-    `who` is this process in its own log. A leader that hangs for twice `timeout` seconds is ended.
+    `who` is what the log calls such a process. A leader that hangs for twice `timeout` seconds is
+    ended.
     """
     for looks in count():
         if stop or try_lock(connection, lock):

@@ -50,7 +50,7 @@ NO_TRACE = (None, None)  # in the place of its two texts
 def parse(parent: str | None, state: str | None = None) -> Trace | None:
     """The context that two headers give. None if `parent` is missing or, by the standard, invalid.
 
-    A `state` that is malformed, or longer than LONGEST_STATE, is dropped alone.
+    A `state` that is malformed, or longer than LONGEST_STATE, is dropped; `parent` is kept.
     """
     if parent is None:
         return None

@@ -37,7 +37,7 @@ def number(value: int | None, most: int | None = None) -> str:
 
 
 def count(value: int, noun: str, most: int | None = None) -> str:
-    """1 ride, 2,000 rides; entry, entries. The same of what was counted up to `most`."""
+    """1 ride, 2,000 rides; entry, entries; 10,000+ rides of what was counted up to `most`."""
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number(value, most)} {noun if value in (1, -1) else plural}"
 

@@ -124,7 +124,7 @@ def _counted(reader: Reader, before: Counts, now: Counts) -> Iterator[Told]:
         yield "healed", f"{name} healed {times}: {healed}"
     if strange := rise(before.entries_not_ours, now.entries_not_ours):
         entries = "an entry" if strange == 1 else count(strange, "entry")
-        yield "news", f"{name} skipped {entries} that do not count here"
+        yield "news", f"{name} skipped {entries} not committed by our streamer"
 
 
 def _agreement(before: Database, now: Database) -> Iterator[Told]:

@@ -16,7 +16,7 @@ ONE_LOOK = 5.0
 
 
 class Exported:
-    """The values of the newest facts, for a thread of its own. It may be made on the loop only."""
+    """The values of the newest facts, asked for by the exporter's thread. Create it on the loop."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher, self._loop = watcher, asyncio.get_running_loop()

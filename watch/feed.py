@@ -24,7 +24,7 @@ class Event:
     is_narrated: bool = False  # said by a way of breaking the fleet
 
     def goes_on_with(self, event: "Event") -> bool:
-        """Whether the event is told at the same moment, in the same mood, by the same."""
+        """Whether the event is the next line of this narration: at once, and in the same mood."""
         return (
             self.is_narrated
             and event.is_narrated

@@ -1,6 +1,6 @@
 """The last fifteen minutes, in memory: what the page's charts are drawn from.
 
-It begins with this process. A moment at which a server was away leaves a hole, not a zero.
+It begins with this process. A moment at which Postgres was away leaves a hole, not a zero.
 """
 
 from collections.abc import Iterable, Mapping

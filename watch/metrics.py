@@ -65,8 +65,8 @@ HELP = {
     "receipts_given_up_total": "Receipts that became dead letters.",
     "receipts_swept_total": "Receipts of rides that the log had lost.",
     "receipts_pending": f"Rides whose receipt has no outcome, up to {MOST}.",
-    "receipts_queued": f"Receipts not attempted yet. Of these, those in flight and those"
-    f" waiting, at most {MOST} due and {MOST} due later are counted.",
+    "receipts_queued": f"Receipts not attempted yet. This, in_flight and waiting count at"
+    f" most {MOST} that are due, {MOST} due later and {MOST} quarantined.",
     "receipts_in_flight": "Receipts being sent.",
     "receipts_waiting": "Receipts to be attempted again, replays included.",
     "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"

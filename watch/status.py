@@ -13,7 +13,7 @@ a page is away.
 The JSON object has `status` (0 to 3), `problems` (each with `kind`: lags, disagrees, dead, away
 or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
 them, under its names: `at`, `postgres` and `redis` (each with `up` and `reason`), `database` (null
-unless Postgres can be used), `log` (null unless Redis can) and `gathered_in_seconds`.
+unless Postgres can be used), `log` (null unless Redis can), `gathered_in_seconds` and `looked_at`.
 `database.agreement` also has `agree`. Distances are in metres, with all of their digits.
 """
 
@@ -79,7 +79,7 @@ def in_json(facts: Facts, exit_status: int) -> str:
 
 
 def no_fleet(facts: Facts, config: Settings) -> str:
-    """A sentence where the embedded servers are stopped, or no fleet uses others; else nothing."""
+    """A sentence if embedded servers are stopped, or other servers have no fleet; else nothing."""
     if config.embedded_postgres or config.embedded_redis:
         missing = (config.embedded_postgres and _is_stopped(facts.postgres)) or (
             config.embedded_redis and _is_stopped(facts.redis)

@@ -62,7 +62,9 @@ def move(
     router: HAProxy,
     databases: Mapping[int, str],
 ) -> int:
-    """Give slots to a cell; None are those that it has. Returns how many keys were copied.
+    """Give slots to a cell, or with None those that it has already.
+
+    Returns how many keys were copied.
 
     Raises Refused, Unavailable, psycopg.Error or OSError before anything is done; later Unfinished.
     """

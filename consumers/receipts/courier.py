@@ -4,7 +4,7 @@ An attempt is one POST, signed after Standard Webhooks with the time of that att
 on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
 from the look-up of the address to the end of the answer's head. The verdict is read off the head:
 no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody.
-(Where bytes that are not HTTP come in one piece with a head, the answer counts as not HTTP.)
+(If bytes that are not HTTP arrive together with the head, the answer counts as not HTTP.)
 """
 
 import asyncio

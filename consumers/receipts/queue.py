@@ -68,7 +68,7 @@ class Outcomes:
     due: float = 0.0  # the next line, on the monotonic clock
 
     def tell(self, *, last: bool = False) -> None:
-        """Log what there is and begin anew, once it is time, or the worker's last line."""
+        """Log what there is and begin anew, once it is due; at once if it is the `last` line."""
         if not last and time.monotonic() < self.due:
             return
         told = {"delivered": len(self.delivered), "to be sent again later": len(self.again)}

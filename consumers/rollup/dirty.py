@@ -5,7 +5,7 @@ lowest ride: many marks fold into one, and the minute keeps its turn. (The gem R
 same.) One thread marks and computes in turns, so that no minute is marked between its computation
 and its removal.
 
-Only the lead uses its dirty set, and it counts how many minutes that must hold. So any loss is
+Only the lead uses its dirty set, and it counts how many minutes the set must hold. So any loss is
 noticed. To look for the set would not be enough: Redis has no empty sets, and one that was lost
 would look as if nothing was dirty.
 """

@@ -1,10 +1,10 @@
 """A generation: one lead's right to move the rollup's checkpoint and to say how far it is complete.
 
 A generation is a fencing token, as a streamer's term is. Whoever takes the lead draws one at
-random, and so does a repair. In one transaction it is written to `rollup_state` and the checkpoint
-goes back to `complete_to`: the rides past it may have been marked in a set that is lost. From then
-on an earlier leader can change nothing, however late it wakes up, because each of its transactions
-first locks the row, and finds another generation in it.
+random. In one transaction it is written to `rollup_state` and the checkpoint goes back to
+`complete_to`: the rides past it may have been marked in a set that is lost. From then on an earlier
+leader can change nothing, however late it wakes up, because each of its transactions first locks
+the row, and finds another generation in it.
 
 The generation also names the lead's dirty set. The previous leader's, which the column `ick` names
 (after the gem Redis::Ick), is deleted first, and no other is touched: those of another database, or

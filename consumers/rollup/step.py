@@ -6,7 +6,7 @@ from enum import Enum
 class Step(Enum):
     """In order."""
 
-    AFTER_DELETION = "after the last generation's dirty set was deleted, before one was drawn"
+    AFTER_DELETION = "after the last dirty set was deleted and before a generation was drawn"
     AFTER_DRAW = "after a generation was drawn and before anything was marked"
     AFTER_MARKS = "after minutes were marked and before the checkpoint moved"
     AFTER_MOVE = "after the checkpoint moved and before the minutes were computed"

@@ -76,7 +76,7 @@ class Total(Handler):
         return self.connection.execute(REPAIR_IS_DUE, {"name": self.name})
 
     def repair(self) -> Reset:
-        """Do what they ask for."""
+        """Apply the newest reset, if it is pending, and recount, if that was asked for."""
         reset = apply_newest(self.connection, self.name)
         super().repair()  # last: a reset that was asked for earlier may lack what was repaired
         return reset

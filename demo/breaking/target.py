@@ -66,7 +66,7 @@ class Target:
         return newest
 
     def heal_with_the_next_ride(self) -> None:
-        """Wait until all have coped with a ride that is taken from now on, if one is soon.
+        """Wait until all have coped with a ride that is taken from now on, if one comes soon.
 
         Raises NotHealed.
         """

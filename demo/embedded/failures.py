@@ -1,4 +1,4 @@
-"""How an embedded server can fail: for now, by exiting on its own, or for good."""
+"""How an embedded server can fail: for a while, by exiting on its own, or for good."""
 
 
 class ServerFailed(Exception):
@@ -6,7 +6,7 @@ class ServerFailed(Exception):
 
 
 class RefusedToStart(ServerFailed):
-    """A server exited by itself, or rejected all clients; the message is its own reason."""
+    """A server exited by itself, with an error; the message is its own reason."""
 
 
 class NeverStarts(ServerFailed):

@@ -31,7 +31,7 @@ def program(setting: str, folder: Path) -> str:
 
 
 def require() -> None:
-    """Raise NeverStarts if a setting names no such folder. Ask before you start many servers."""
+    """Raise NeverStarts if a setting names a folder without its program. Ask before any starts."""
     for setting in SERVERS:
         if folder := named(setting):
             program(setting, folder)

@@ -6,12 +6,12 @@ tools for tests), `java`, and `archive` (with which Spark starts sooner). Whatev
 installed is left alone, silently.
 
 When it exits with 0, the parts' packages are installed, at the locked versions and checked against
-the locked hashes. Java may still be missing; then a line has said what to install.
+the locked hashes. Java may still be missing; unless --quiet, a line has then said what to install.
 
 A crash leaves behind a part without a stamp: the next run installs that part from scratch.
 
-Only one installation runs at a time; others wait. After a kill -9 the kernel ends its lock, and uv,
-which may outlive it, has one of its own.
+Only one installation runs at a time; others wait. A kill -9 ends its lock, too; uv, which may
+outlive it, has a lock of its own.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """`python -m lab.benchmarks [NAMES...]`: measure, and write the figures into the docs.
 
 Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
-medians of several runs, with the lowest and the highest; each run's limit is measured right after
-it. Run it on an otherwise idle machine: it takes some ten minutes.
+medians of several runs, with the lowest and the highest; each figure's limit is measured beside it,
+in the same part. Run it on an otherwise idle machine: it takes some ten minutes.
 
 Each part is written into the docs as soon as it is over. One that fails ends the run, and its older
 figures stay.

@@ -4,8 +4,8 @@ Linux only. A cell's servers and services, its load and whoever gets its receipt
 the cell's core, so the second cell takes nothing from the first but what both share: memory,
 caches, and the disk, which can't be pinned. So this is also measured with the servers' data in
 memory, as if each had a disk of its own. A run lasts until each of its rides is counted, and has
-its receipt: so no work is put off beyond it. The router is not part of that; it is measured before
-one API, unpinned.
+its receipt: so no work is put off beyond it. The router is not part of that; it is measured in
+front of one API, unpinned.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ def side_by_side(where: str, parent: Path | None) -> Figure:
 
 
 def through_the_router(stand: Stand) -> list[Figure]:
-    """Rides with a key, of which it computes the slot and looks it up."""
+    """Rides with a key: the router computes the key's slot, and looks up its cell."""
     rides = Figure("POST /rides through the router", "requests/s", "directly")
     cost = Figure("router's processor time, a request", "µs", "API's and Postgres'")
     postgres = psutil.Process(stand.postgres.pid)

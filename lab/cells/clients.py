@@ -70,7 +70,7 @@ class Crowd:
         self._exits.callback(self._playing.cancel)
 
     def end(self) -> None:
-        """Ask for no more rides; return when all that have a key are answered."""
+        """Ask for no more rides; return when all with a key are answered, or PATIENCE is over."""
         self._portal.call(self._ending.set)
         self._playing.result()
 

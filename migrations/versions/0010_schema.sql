@@ -143,8 +143,8 @@ CREATE TABLE checkpoints (
     -- Of its own types.
     records_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_records_healed CHECK (records_healed >= 0),
-    -- A new leader of the rollup begins further back, so this is too low for it: what was
-    -- sent again may be new to it.
+    -- Too low for the rollup: its new leader begins at a lower position, where what was sent
+    -- again may be new to it.
     resends_skipped bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
@@ -194,7 +194,7 @@ CREATE TABLE set_aside_entries (
 
 -- The rides up to `upto` that were taken in a minute: how many, and their distance.
 --
--- Minutes are in UTC: no zone's offset is a fraction of a minute any more, but some were.
+-- Minutes are in UTC. Other zones have the same ones, except where an old offset had seconds.
 CREATE TABLE ride_minutes (
     minute timestamptz PRIMARY KEY CONSTRAINT ride_minutes_minute
         CHECK (isfinite(minute) AND minute = date_trunc('minute', minute, 'UTC')),
@@ -301,7 +301,7 @@ INSERT INTO receipts_state (salt) VALUES (replace(gen_random_uuid()::text, '-', 
 -- What a worker of the receipts has done so far.
 --
 -- A row for each: one row for all would make them wait for each other. A dead letter that is
--- replayed counts again, and may count in both.
+    -- replayed counts again: once more in `dead`, or also in `delivered`.
 CREATE TABLE receipts_workers (
     name text PRIMARY KEY,
     delivered bigint NOT NULL DEFAULT 0

@@ -46,7 +46,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """A well-formed entry of whatever type. `prev` is the position of the record before it.
 
     Whether it is a reader's own depends on `term`, copied from the entry, or empty if it has none.
-    What `data` says, only those know who handle the type.
+    Only those who handle the type know what `data` says.
     """
 
     id: int  # its position

@@ -144,7 +144,7 @@ def test_a_process_counts_its_injected_crashes(world: World, module: list[str], 
         world.take(1)
         return world.value(CRASHES, name)
 
-    eventually(lambda: crashes() >= 3)
+    eventually(lambda: crashes() >= 6)  # more than three, were they counted again and again
     assert process.stop() == 0
     said = process.output.read_text().count("injected crash")
     assert said - 1 <= world.value(CRASHES, name) <= said

@@ -1,7 +1,7 @@
 """Postgres is restored from a backup, or fails over to a streaming standby.
 
 A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
-asynchronous standby that lags. A fail-over to a synchronous one may lose nothing: it has every
+asynchronous standby that lags. A fail-over to a synchronous one must lose nothing: it has every
 commit that was answered. The old primary never comes back.
 """
 

@@ -62,7 +62,7 @@ def freeze(scene: Scene, dice: random.Random) -> str:
 
 
 def jump_clock(scene: Scene, dice: random.Random) -> str:
-    """Set a clock wrong by minutes or hours, ahead or behind, for some seconds."""
+    """Set a clock wrong by 45 seconds to six hours, ahead or behind, for some seconds."""
     name, ahead, seconds = dice.choice(HAVE_CLOCKS), dice.choice(JUMPS), dice.uniform(0.5, 6)
     ahead = (min(ahead, TOLERATED) if name in RECEIPTS else ahead) * dice.choice((-1, 1))
     fleet = scene.fleet
