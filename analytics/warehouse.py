@@ -134,9 +134,9 @@ class Warehouse:
         return [self.table.place(self.staged, file) for file in files]
 
     def publish(self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner) -> None:
-        """Make the placed files count: the rides past `after`, which `ledger` counts, too.
+        """Make the placed files count: rides past `after`, which `ledger` includes.
 
-        If that is ride 0, they replace all that were there.
+        Where `after` is 0, they replace all files that were there.
         """
         night = Night(after, ledger.after_run(self.table.run + 1, owner))
         self.table.commit(files, "append" if after else "overwrite", night)

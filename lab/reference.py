@@ -109,7 +109,7 @@ def routes() -> str:
 
 
 def refusals() -> str:
-    """Each status with what it means, where that is said of one route alone."""
+    """Each refusal of POST /rides that has a description of its own there."""
     taken = DESCRIBED["paths"]["/rides"]["post"]["responses"]
     return table(
         ["status", "when"],

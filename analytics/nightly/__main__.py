@@ -2,9 +2,9 @@
 
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night missed while the machine slept or
-this process was down is made up for, once; and that a run which could not do its work is retried
-until the next night: a server was down, another run was in progress, or Spark or Java is not there
-(yet). What a run prints appears among our own lines, and how it ended is logged. This process ends
+this process was down is made up for, once; and that a run which could not do its work (a server was
+down, another run was in progress, Spark or Java is not there yet) is retried until the next night.
+What a run prints appears among our own lines, and how it ended is logged. This process ends
 only when told to: without Java it logs a warning every night.
 
 A crash leaves behind, by the step at which it comes:

@@ -76,7 +76,7 @@ class Outcomes:
             logger.info("receipts: %s", line, extra=fields(self.traces.values()))
         if self.dead:
             ride_id, why = next(iter(self.dead.items()))
-            line = f"{len(self.dead)} given up, the first of ride {ride_id}: {why}"
+            line = f"{len(self.dead)} given up, first that of ride {ride_id}: {why}"
             extra = {"ride_id": ride_id, **fields([self.traces.get(ride_id)])}
             logger.warning("receipts: %s", line, extra=extra)
         self.delivered, self.again, self.dead, self.traces = [], [], {}, {}

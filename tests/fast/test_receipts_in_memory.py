@@ -72,7 +72,7 @@ def test_a_line_tells_what_happened_and_nothing_that_did_not(
         "receipts: 2 delivered",
         "receipts: 1 to be sent again later",
         "receipts: 1 delivered, 2 to be sent again later",
-        "receipts: 2 given up, the first of ride 6: 410",
+        "receipts: 2 given up, first that of ride 6: 410",
     ]
     given_up = caplog.records[-1].__dict__
     assert (given_up["ride_id"], given_up["trace_id"]) == (6, TRACE.id)

@@ -145,7 +145,7 @@ WRONG_MINUTES = """
     )
 """
 OTHER_NIGHTS = """
-    SELECT format('night %s found %s receipts missing, of %s', id, missing, made)
+    SELECT format('night %s found %s receipts missing, and %s were deleted', id, missing, made)
     FROM (
         SELECT id, (compared #>> '{receipts,missing}')::bigint AS missing, (
             SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome' AND made_after < id
