@@ -85,6 +85,9 @@ def move(
             router.require_up(target)
         router.set(now)  # a move that was killed may not have told it
         slots.write(path, now)  # if it can't be written, this fails before anything is done
+        # It reads every key, so it comes while none are refused yet.
+        for keys in cells.values():
+            keys.forget_lost(cells)
         try:
             return _move(chosen, cells, target, path, router, now)
         except (Refused, psycopg.Error, OSError, KeyboardInterrupt) as reason:
@@ -115,8 +118,6 @@ def _move(
     reached(Step.REFUSED)
     # The slots' own cells first: their keys win over what others kept of keys lost in a restore.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
-    for keys in cells.values():
-        keys.forget_lost(cells)
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     for keys in cells.values():

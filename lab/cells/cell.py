@@ -97,10 +97,11 @@ class Cell:
         }
         with self.host.entered():
             for name in names or COMMANDS:
-                service = f"{name}-{self._lives}"
-                args = service, COMMANDS[name], environment, None, self.folder
-                self.services[name] = Service(*args)
-                self.services[name].start()
+                service = Service(
+                    f"{name}-{self._lives}", COMMANDS[name], environment, None, self.folder
+                )
+                service.start()
+                self.services[name] = service
         until(lambda: answers(self.address, "/readyz"), f"cell {self.number} is not ready")
 
     def lose(self, down_for: float) -> None:
