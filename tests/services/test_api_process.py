@@ -28,7 +28,8 @@ def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: Worl
         assert "API_PORT" in line
 
 
-def test_its_workers_end_with_it(api: Api) -> None:
+def test_its_workers_end_with_it(world: World) -> None:
+    api = Api(world, API_WORKERS="2")
     workers = psutil.Process(api.service.process.pid).children(recursive=True)
     assert len(workers) >= 2
     api.service.process.kill()
@@ -37,7 +38,8 @@ def test_its_workers_end_with_it(api: Api) -> None:
 
 
 def test_idle_and_slow_clients_starve_nobody(world: World) -> None:
-    api = Api(world, API_CLIENT_TIMEOUT="60")  # whoever waits for the slow ones, waits in vain
+    # Whoever waits for the slow ones, waits in vain.
+    api = Api(world, API_WORKERS="2", API_CLIENT_TIMEOUT="60")
     address = ("127.0.0.1", api.port)
     head = b"POST /rides HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
     form = b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"

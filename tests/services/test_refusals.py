@@ -44,7 +44,7 @@ def role(world: World) -> Iterator[str]:
 
 def as_role(world: World, role: str) -> dict[str, str]:
     url = world.postgres_url.replace("postgres@", f"{role}@")
-    return {"DATABASE_URL": url, "API_WORKERS": "1"}
+    return {"DATABASE_URL": url}
 
 
 @pytest.fixture

@@ -100,7 +100,6 @@ def counted(world: World) -> Iterator[Counting]:
 def test_the_api(counted: Counting) -> None:
     api = Api(
         counted.through,
-        API_WORKERS="1",
         API_CONNECTIONS="1",  # another would have to prepare its statements first
         LOG_LEVEL="DEBUG",
     )

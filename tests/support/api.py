@@ -27,11 +27,15 @@ JSON = POST + b"Content-Type: application/json\r\n"
 
 
 class Api:
-    """The API in a process of its own, and a client for it."""
+    """The API in a process of its own, and a client for it.
+
+    It has one worker unless it is told otherwise: each imports all anew.
+    """
 
     def __init__(self, world: World, **environment: str) -> None:
         self.port = free_ports()
-        self.service: Service = world.service("api", API_PORT=str(self.port), **environment)
+        own = {"API_PORT": str(self.port), "API_WORKERS": "1"} | environment
+        self.service: Service = world.service("api", **own)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
         eventually(self.answers, "an answer of the API")
 
