@@ -13,7 +13,7 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Parser
 
 PATIENCE = "5s"
-# Seconds in which an idle process sends many queries; a busy one is at work however long it takes.
+# Seconds in which an idle process sends some queries; a busy one is at work however long it takes.
 SILENCE = 30
 NAMED = ("consumer", "receipts")  # the kinds of which there are several processes
 

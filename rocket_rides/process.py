@@ -53,7 +53,7 @@ class Stop:
     def on_signals(self) -> "Stop":
         """Ask on SIGTERM and SIGINT, and when the honcho that started us is gone.
 
-        A second signal ends the process at once, whatever it is waiting for.
+        The same signal again ends the process at once, whatever it is waiting for.
         """
 
         def ask(number: int, _frame: FrameType | None) -> None:
