@@ -22,8 +22,8 @@ ID, TYPE, DATA, PREV, TERM = (
 # A script runs without interruption, and Redis refuses it before it starts when memory is full: so
 # the log gets the whole batch or nothing. Only where the stream runs out of ids can it fail
 # half-way, and that is not undone. The records come packed, as one argument: thousands of arguments
-# would take the server a quarter longer. So do the traces, further fields and values for those few
-# records that have one.
+# would take the server a quarter longer. The traces of the few records that have one come packed,
+# too, as further fields and values.
 APPEND = f"""
 local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
 local records, traces = cmsgpack.unpack(ARGV[3]), cmsgpack.unpack(ARGV[4])
@@ -192,7 +192,7 @@ class Log:
         return self._trim("MINID", redis_id, exactly)
 
     def trim_to(self, length: int, *, exactly: bool = False) -> int:
-        """Drop the oldest entries until about `length` are left."""
+        """Drop the oldest entries until `length` are left; unless `exactly`, some more may stay."""
         return self._trim("MAXLEN", length, exactly)
 
     def command(self, *words: object) -> Any:
@@ -213,7 +213,7 @@ class Log:
 def packed(records: Sequence[Staged]) -> tuple[bytes, bytes]:
     """Records and traces as APPEND takes them. Ids are text: Lua's numbers have only 53 bits.
 
-    A malformed or overlong trace is left out, since others would send it on as it is.
+    A malformed trace, or a malformed or overlong state, is left out: others would send it on.
     """
     words = [word for id_, type_, data, _, _ in records for word in (str(id_), type_, data)]
     traces = {
