@@ -1,9 +1,9 @@
 """Exporting spans and metrics with OpenTelemetry's SDK, over OTLP/HTTP, in its own threads.
 
 Imported only where it is wanted (`rocket_rides.telemetry`). Whatever becomes of the collector, no
-other thread waits for it: spans go into a queue, which drops some when it is full. The collector is
-asked with a time-out and through no proxy, and only the head of its answer is read. The OTEL_
-variables of the SDK hold for all that is not said here.
+other thread waits for it, except at the end, for LONGEST_END: spans go into a queue, which drops
+some when it is full. The collector is asked with a time-out and through no proxy, and only the head
+of its answer is read. The OTEL_ variables of the SDK hold for all that is not said here.
 """
 
 import logging
@@ -105,7 +105,7 @@ class Recorded(telemetry.Span):
         found = span.get_span_context()
         if found.is_valid:
             ids = f"{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
-            # The SDK knows fewer states than the standard allows: the client's goes on as it is.
+            # The SDK can't hold all states that the standard allows: the client's goes on as it is.
             self.trace = Trace(f"00-{ids}", parent.state if parent else None)
 
     def __enter__(self) -> Self:
