@@ -1,7 +1,7 @@
 """All readers of the log in SQL: where each stands, and its lag, counted up to a limit.
 
-They are the checkpoints, and the receipts, by their queue in Postgres. Consumer groups are only in
-Redis, so they are not here: neither the receipts' own nor those that other programs make.
+They are the checkpoints and the receipts, whose lag comes from their queue in Postgres. Consumer
+groups are only in Redis, so none is here: neither the receipts' own nor other programs'.
 
 A lag is in records of whatever kind, since a reader has to pass those that it does not handle; that
 of the receipts is in rides. It costs the same however large it is: records are counted up to the
@@ -15,7 +15,7 @@ from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 # The open receipts in the queue: those that are due, those that are due later, and those that are
 # quarantined, up to the limit each. An index finds each. Replayed dead letters are among them.
 #
-# No receipt fell due before the first ride without an outcome was taken, or the first dead letter
+# None of them fell due before the first ride without an outcome was taken, or the first dead letter
 # was replayed: so the look starts there. While a snapshot is held elsewhere, the index keeps an
 # entry of every row that was ever due, and a look from its start would read them all.
 OPEN = "(outcome IS NULL OR replay_at IS NOT NULL)"
@@ -83,9 +83,9 @@ READERS = """
            pending, upto, complete_to
     FROM receipts_lag
 """
-# The records are counted once for all readers: those between each `upto` and the next higher one,
-# its *step*; and added up once, from the last step down. `receipts_lag` is RECEIPTS_LAG, for
-# statements that have it in a WITH of their own.
+# The records are counted once for all readers, in *steps*: each is from one `upto` to the next
+# higher one. The steps are then added up once, from the last one down. `receipts_lag` is
+# RECEIPTS_LAG, for statements that have it in a WITH of their own.
 STANDINGS_GIVEN_RECEIPTS_LAG = f"""
     WITH readers AS MATERIALIZED (
         SELECT *, dense_rank() OVER (ORDER BY upto) AS step FROM ({READERS}) readers
