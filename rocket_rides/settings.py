@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     stream_max_length: int = Field(default=1_000_000, ge=1000)
     """Entries kept for a reader that does not come back. What it misses beyond them, it heals."""
     stream_max_age: Duration = Field(default="7d", validate_default=True)
-    """Up to this age (`90s`, `10m`, `12h`, `7d`; by Redis' clock), entries are kept for it."""
+    """The age, by Redis' clock, up to which such entries are kept: `90s`, `10m`, `12h`, `7d`."""
     log_replicas: int = Field(default=0, ge=0, le=10)
     """Replicas of Redis that must have a batch, by `WAIT`, before it is committed as sent."""
     batch_size: int = Field(default=2000, ge=1, le=2000)
@@ -204,7 +204,7 @@ class Settings(BaseSettings):
     def socket_dir(self) -> Path:
         """Where the embedded servers put their Unix sockets.
 
-        Not below `data_dir`: a socket's whole path must stay under 107 bytes. Named after
+        Not below `data_dir`: a socket's whole path may have at most 107 bytes. Named after
         `data_dir`, so that every process of one fleet, and of no other, finds it.
         """
         fleet = hashlib.sha256(str(self.data_dir.absolute()).encode()).hexdigest()[:12]
