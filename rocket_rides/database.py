@@ -43,8 +43,8 @@ POOLED = (
     " settings and notifications; set the pooler to session mode, or connect to the server itself"
 )
 BACKEND = "SELECT pg_backend_pid()"
-# How often to look at two sessions' backends, and the longest pause in between, in seconds. While
-# other processes start, too, each session may happen to keep a backend of its own for a few looks.
+# How many looks at two sessions' backends, and the longest pause in between, in seconds. Behind a
+# pooler, while other processes start, each may happen to keep its own backend for a few looks.
 LOOKS, LONGEST_PAUSE = 20, 0.002
 
 

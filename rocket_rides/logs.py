@@ -88,7 +88,7 @@ class _Output(logging.StreamHandler[TextIO]):
 
 
 class _Written(io.TextIOBase):
-    """A standard stream, each of whose texts, up to an end of line, is an event.
+    """A standard stream: each text that is written to it, up to an end of line, is an event.
 
     An error of the real stream is raised to whoever writes, as always.
     """

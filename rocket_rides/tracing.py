@@ -44,7 +44,7 @@ class Trace(NamedTuple):
         return {"traceparent": self.parent, **state}
 
 
-NO_TRACE = (None, None)  # in the place of its two texts
+NO_TRACE = (None, None)  # for SQL, in place of a Trace's two texts
 
 
 def parse(parent: str | None, state: str | None = None) -> Trace | None:

@@ -1,9 +1,9 @@
 """URLs of servers, checked without contacting anybody.
 
-The libraries' own parsers come first. What they accept, only to show a password or to fail without
-a clear error later, is refused here. A refusal is a ValueError; its message never shows anything
-that may be a password. Whatever else is wrong with a URL is reported by its server or its library,
-at each attempt to connect.
+The libraries' own parsers come first. Some URLs that they accept would show a password, or fail
+later without a clear error: those are refused here. A refusal is a ValueError; its message never
+shows anything that may be a password. Whatever else is wrong with a URL is reported by its server
+or its library, at each attempt to connect.
 
 psycopg and redis are imported where they are needed, since not every process uses both.
 """
