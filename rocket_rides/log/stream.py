@@ -188,11 +188,11 @@ class Log:
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     def trim_before(self, redis_id: str, *, exactly: bool = False) -> int:
-        """Drop entries with smaller ids; unless `exactly`, only where whole nodes can go."""
+        """Drop entries with smaller ids, only whole nodes unless `exactly`; returns how many."""
         return self._trim("MINID", redis_id, exactly)
 
     def trim_to(self, length: int, *, exactly: bool = False) -> int:
-        """Drop the oldest entries until `length` are left; unless `exactly`, some more may stay."""
+        """Drop all but the newest `length`, or some fewer unless `exactly`; returns how many."""
         return self._trim("MAXLEN", length, exactly)
 
     def command(self, *words: object) -> Any:
