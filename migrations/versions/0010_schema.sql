@@ -301,7 +301,7 @@ INSERT INTO receipts_state (salt) VALUES (replace(gen_random_uuid()::text, '-', 
 -- What a worker of the receipts has done so far.
 --
 -- A row for each: one row for all would make them wait for each other. A dead letter that is
-    -- replayed counts again: once more in `dead`, or also in `delivered`.
+-- replayed counts again: once more in `dead`, or also in `delivered`.
 CREATE TABLE receipts_workers (
     name text PRIMARY KEY,
     delivered bigint NOT NULL DEFAULT 0
