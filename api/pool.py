@@ -69,7 +69,9 @@ def open_pool(config: Settings) -> Pool:
 
 
 def get_connection(pool: Pool, deadline: float) -> psycopg.Connection:
-    """Take a live connection, to be returned with `pool.putconn`. Raises PoolTimeout.
+    """Take a live connection, to be returned with `pool.putconn`.
+
+    Raises PoolTimeout after `deadline`, which is on the monotonic clock.
 
     The pool's own `check` would pause for a second after the first stale connection; after a
     restart of the server all of them are stale.

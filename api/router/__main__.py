@@ -66,7 +66,8 @@ def move(
 
     Returns how many keys were copied.
 
-    Raises Refused, Unavailable, psycopg.Error or OSError before anything is done; later Unfinished.
+    Raises Refused, Unavailable, psycopg.Error or OSError before any key is refused or copied; later
+    Unfinished.
     """
     with ExitStack() as until_the_end:
         named = {target, *slots.read(path).values(), *router.cells(), *databases}

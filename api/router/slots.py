@@ -37,7 +37,7 @@ def read(path: Path) -> Slots:
 
 
 def write(path: Path, slots: Slots) -> None:
-    """Replace the map on disk, in one step that outlasts a crash of the machine."""
+    """Replace the map on disk, in one step that outlasts a crash of the machine. Raises OSError."""
     path = path.resolve()  # a link to it stays one
     new = path.with_name(f"{path.name}.new")
     with new.open("w") as file:
