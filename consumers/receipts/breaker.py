@@ -3,9 +3,9 @@
 After TRIP failures without a success between them, the worker sends nothing for a while. It reads
 on. Then it makes one attempt, with the receipt that has been due the longest, or a quarantined one,
 and, depending on how that ends, goes on or pauses again, for longer. So however long the receiver
-is away and however much waits for it, it is asked a few times a minute; and as each time it is
-another receipt's turn, a receipt uses up its attempts only if few wait, and if the receiver took
-each request and then failed.
+is away and however much waits for it, each worker soon asks it a dozen times a minute at most; and
+as each time it is another receipt's turn, a receipt uses up its attempts only if few wait, and if
+the receiver took each request and then failed.
 """
 
 import logging

@@ -6,7 +6,7 @@ What the receiver answered decides, and only that:
 * 408, 425, 429 and 5xx: it asks for another attempt. So do an answer that does not come in time, a
   connection that is lost, and an answer that is not HTTP: the receiver may have the receipt all the
   same, and tells the repetition by `webhook-id`.
-* Any other status, redirects too: refused. Another attempt would end in the same way.
+* Any other status from 300 on, redirects too: refused. Another attempt would end in the same way.
 * Nobody took the request: no address, no connection, no TLS, or no certificate for this host. The
   receiver is away, for every receipt alike, and that says nothing against any of them.
 """
@@ -30,7 +30,7 @@ class Kind(Enum):
     RETRY = "retry"
     AWAY = "away"
     REFUSED = "refused"
-    STOPPED = "stopped"  # the worker was asked to end; the receiver may have the receipt
+    STOPPED = "stopped"  # by SIGTERM, or by the lease's end; the receiver may have the receipt
 
 
 class Verdict(NamedTuple):

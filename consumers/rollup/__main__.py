@@ -42,7 +42,7 @@ from rocket_rides.log import Log
 from rocket_rides.standby import wait_for_the_lead
 from rocket_rides.waiting import Progress
 
-# Computing minutes has shorter limits of its own: see `consumers.rollup.indexer`.
+# Computing minutes has limits of its own: see `consumers.rollup.indexer`.
 LONGEST_STATEMENT = "60s"
 
 
