@@ -68,7 +68,7 @@ class SetAside(NamedTuple):
 
 
 def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
-    """Keep an invalid entry in `set_aside_entries`; whether it was not there yet."""
+    """Keep an invalid entry in `set_aside_entries`; returns whether it is new there."""
     entry, reason = found
     values = [kind, name, entry.redis_id, entry.fields, reason]
     return connection.execute(SET_ASIDE, values).rowcount == 1

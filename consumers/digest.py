@@ -29,7 +29,7 @@ class Digest:
     not_ours: NotOurs = field(default_factory=NotOurs)
 
     def close_gap(self, upto: int, *, is_last: bool = True) -> None:
-        """Add what is left up to there as a gap, or a piece of one: the log does not contain it."""
+        """Add what the log lacks between `position` and `upto`, as a gap or a piece of one."""
         if self.position < upto:
             self.gaps.append(Gap(self.position, upto, is_last))
             self.position = upto

@@ -81,7 +81,7 @@ def rounds(
 ) -> None:
     """One round after another until `stop`, while nothing fails.
 
-    As long as the log is ahead of what the streamer has committed, it is asked ever less often.
+    While the log is ahead of what the streamer has committed, the pauses between rounds grow.
     """
     pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
     while not stop:

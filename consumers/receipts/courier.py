@@ -152,7 +152,7 @@ def _is_answered(error: aiohttp.ClientConnectionError) -> bool:
 
 
 def _authorities() -> ssl.SSLContext:
-    """Whom a certificate must be from: SSL_CERT_FILE names the file, else it is certifi's."""
+    """The authorities that a certificate may come from: those in SSL_CERT_FILE, else certifi's."""
     trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
     try:
         return ssl.create_default_context(cafile=trusted)

@@ -29,7 +29,7 @@ logger = logging.getLogger("consumer")
 RIDE = TYPE.encode()
 BATCH = 1000  # entries
 LOOKS = 3  # looks in CLAIM_AFTER at what others have left pending
-# Seconds to sleep before entries that took longer than that to come are taken in. By then the
+# Seconds. If a read waited longer, sleep this long before its entries are taken in: by then the
 # streamer has committed them, and the totals, which somebody may wait for, had the processors.
 GIVE_WAY = 0.005
 

@@ -102,9 +102,10 @@ class Queue:
     async def take(
         self, room: int, *, quarantined: bool = False, look_at_all: bool = False
     ) -> list[Attempt]:
-        """Lease up to `room` receipts that are due: the oldest of all, or since the last look.
+        """Lease up to `room` receipts that are due, the oldest first.
 
-        One of them may be `quarantined`: it has lost its workers before.
+        If `look_at_all`, of the whole queue; else of those that fell due since the last look. One
+        of them may be `quarantined`: it has lost its workers before.
         """
         deadline = time.monotonic() + self.lease
         lease = uuid4()
@@ -130,7 +131,7 @@ class Queue:
 
         Where Postgres does not take one, the others are written one by one. Returns in how many
         seconds one of them may be due again, and those whose rows somebody holds, which are to be
-        saved later. What it takes in no form is logged. Raises any other psycopg.Error.
+        saved later. One that Postgres takes in no form is logged. Raises any other psycopg.Error.
         """
         try:
             return await self._save(ended, outcomes)

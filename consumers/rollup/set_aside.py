@@ -1,9 +1,8 @@
 """Minutes that could not be computed: each is kept with its reason, and stops no other.
 
-Until such a minute is right, `complete_to` does not rise to the lowest ride that it lacks;
-where it is past that ride already, it stays. It is tried
-again when another ride falls into it, and when somebody asks for that:
-`python -m consumers.rollup.aside retry`.
+Until such a minute is right, `complete_to` does not rise to the lowest ride that it lacks; where it
+is past that ride already, it stays. The minute is tried again when another ride falls into it, and
+when somebody asks for that: `python -m consumers.rollup.aside retry`.
 """
 
 from typing import NamedTuple
