@@ -15,8 +15,8 @@ A cell that was restored from a backup may lack rides, keys and its fence. Befor
 `python -m api.router restored CELL` puts the fence up, has all cells forget the keys of rides that
 are lost, and copies into that cell what the others still have of its slots' keys.
 
-Whatever the map says, no cell begins to take keys of slots that this was not run for: the map may
-be an old one, or a database may be. Where the two differ, this says so.
+Whatever the map says, no cell begins to take keys of slots that this was not run for: the map, or
+a database, may be an old one. Where the two differ, this says so.
 """
 
 import argparse

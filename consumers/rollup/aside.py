@@ -1,8 +1,7 @@
 """`python -m consumers.rollup.aside list | retry`: the minutes that could not be computed.
 
 `list` shows each with its reason. `retry` has the rollup try all of them again, one in each round,
-beginning within a second; a
-minute that can be computed then leaves the list.
+beginning within a second; a minute that can be computed then leaves the list.
 """
 
 import psycopg
