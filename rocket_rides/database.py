@@ -44,7 +44,7 @@ POOLED = (
 )
 BACKEND = "SELECT pg_backend_pid()"
 # How many looks at two sessions' backends, and the longest pause in between, in seconds. Behind a
-# pooler, while other processes start, each may happen to keep its own backend for a few looks.
+# pooler each may happen to keep a backend of its own for a few looks, while other processes start.
 LOOKS, LONGEST_PAUSE = 20, 0.002
 
 

@@ -1,4 +1,4 @@
-"""Every setting of every process: read from the environment, checked once, at start."""
+"""The settings of a fleet's processes: read from the environment, checked once, at start."""
 
 import base64
 import hashlib
