@@ -1,4 +1,4 @@
-"""The ledger: what the warehouse's rides add up to, block by block: no run has to reread all.
+"""The ledger: what the warehouse's rides add up to, block by block. So no run rereads them all.
 
 All but `run` and `owners` follows from the rides and from `position`.
 """
@@ -19,7 +19,7 @@ class Broken(Exception):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Rides with `after < id <= upto`: at most BLOCK ids, of which some may be unused."""
+    """Rides with `after < id <= upto`, all within BLOCK ids; the range may be longer than that."""
 
     after: int
     upto: int

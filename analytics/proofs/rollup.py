@@ -35,7 +35,8 @@ from rocket_rides.database import one_row
 DAYS_AT_ONCE = 400  # half a million minutes
 
 COMPLETE_TO = "SELECT coalesce(max(complete_to), 0) FROM rollup_state"
-# Days with rides that no run has compared yet, or with minutes that the last run found wrong.
+# Days with rides that no run has compared yet, or with wrong minutes: found by the last run, or not
+# computed anew since.
 UNPROVED_DAYS = f"""
     SELECT DISTINCT (created_at AT TIME ZONE 'UTC')::date FROM rides
     WHERE id > %(after)s AND id <= %(upto)s AND created_at >= '{FIRST}' AND created_at < '{END}'
@@ -92,7 +93,7 @@ def proved_upto(connection: psycopg.Connection) -> int:
 
 
 def unproved_days(connection: psycopg.Connection, after: int, upto: int) -> set[date]:
-    """The days of rides with `after < id <= upto`, and of what was found wrong the last time."""
+    """The days of rides with `after < id <= upto`, and of minutes that were found wrong."""
     days = connection.execute(UNPROVED_DAYS, {"after": after, "upto": upto})
     return {day for (day,) in days}
 
@@ -147,9 +148,9 @@ def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
 def judge(
     differ: Iterable[datetime], exact: Minutes, recounted: Minutes, rows: Rows
 ) -> tuple[list[WrongMinute], list[Mismatch]]:
-    """Of the minutes that differ: those that are wrong, as Postgres has counted them once more.
+    """The minutes in which the rollup is wrong, and those in which the warehouse is.
 
-    And those on which the warehouse and Postgres disagree.
+    `recounted` is what Postgres has counted once more: that is right.
     """
     wrong, mismatches = list[WrongMinute](), list[Mismatch]()
     for minute in differ:
