@@ -59,7 +59,7 @@ class Rides:
         return found
 
     def add_up_again(self, blocks: Sequence[Block], marks: Sequence[int]) -> list[Piece]:
-        """Add up the rides of these blocks of the warehouse."""
+        """Add up the rides of these blocks of the warehouse. Raises Unavailable."""
         if not blocks:
             return []
         with self._reading("Verifying the warehouse"):
@@ -74,7 +74,10 @@ class Rides:
 
     @contextmanager
     def of_days(self, days: Collection[date], stage: str) -> Iterator[DataFrame | None]:
-        """All rides of these days, new and old, for a stage; None if there can't be any."""
+        """All rides of these days, new and old, for a stage; None if there can't be any.
+
+        Raises Unavailable if the warehouse can't be read, in the block as well.
+        """
         new = [file for file in self.new if file.day in days]
         with self._reading(stage):
             files = self.warehouse.table.files() if self.base.blocks else []

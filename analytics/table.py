@@ -150,7 +150,7 @@ class Table:
     ) -> None:
         """One transaction, on disk when this returns.
 
-        Raises Unavailable if another run has committed meanwhile.
+        Raises Unavailable, as when another run has committed meanwhile, or OSError.
         """
         said = json.loads(msgspec.json.encode(night))
         carried = [Transaction(APP, night.ledger.run)]
