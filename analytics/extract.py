@@ -3,8 +3,8 @@
 Each range is one statement in its own transaction, which takes a second or so. A task reads it
 through ADBC, which uses binary COPY and returns Arrow batches, and writes these itself, a file for
 each day: no ride passes through Java on its way. The driver learns of a file only when it is on
-disk and its task has ended. So nobody reads what a failed task has left behind, or what Spark had
-written a second time.
+disk and its task has ended. So nobody reads what a failed task, or the second run of a task, has
+left behind.
 
 ADBC would return NUMERIC as text, so distances travel as whole millimetres. The executors need
 pyarrow and the ADBC driver, but nothing of this project: the code that runs there is sent along.

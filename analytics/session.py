@@ -53,7 +53,7 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    One that runs in this process, and only `briefly`, is quicker at the start. A session that is
+    `briefly` makes one in this process start sooner, but a long run slower. A session that is
     running already is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):

@@ -1,4 +1,4 @@
-"""The outbox: each staged record has an unsent row, and a ride's record has the ride's distance.
+"""The outbox: each staged record is unsent and has a row, and a ride's has the ride's distance.
 
 One statement, so one snapshot. A row and its record commit together; the streamer deletes records
 in the transaction in which it moves `last_sent`. So no snapshot shows a record without its row, or

@@ -46,7 +46,7 @@ from analytics.result import (
     RollupVerdict,
 )
 
-LEFT_OUT = {"proved", "lowest_ride_id"}  # what only the next run and a request go by
+LEFT_OUT = {"proved", "lowest_ride_id"}  # only the next run and the requests use these
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
