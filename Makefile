@@ -42,8 +42,8 @@ help:
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
 	@echo "             all agree; docs/reconcile.md lists the exit statuses of the program itself"
 
-# Where Ctrl-C comes while Python starts, it prints a traceback. So this begins with Ctrl-C ignored,
-# and heeds it once it can; make itself notes it all the same, and begins no other line.
+# If Ctrl-C comes while Python starts, it prints a traceback. So this begins with Ctrl-C ignored,
+# and heeds it once it can. make itself notices it all the same, and runs no further line.
 QUIET := trap '' INT; exec
 
 # Installs only what is missing and names each step; prints nothing if nothing is missing.
@@ -61,7 +61,7 @@ psql:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.psql $(ARGS)
 
-# exec: a shell in between would end by Ctrl-C, and make say that this had failed.
+# The inner exec: Ctrl-C would end a shell in between, and make would say that this had failed.
 status:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run exec $(CURDIR)/$(BIN)/python -m watch.status $(ARGS)
@@ -82,10 +82,10 @@ test:
 	@$(INSTALL) dev java archive
 	$(BIN)/python -m pytest -n 4 --dist loadscope --tb=short $(ARGS)
 
-# On databases of cell 7, but for tests that bring databases of their own cells.
+# On databases of cell 7, except for tests that bring databases of their own cells.
 ON_STOCK_SERVERS := tests/services $(addprefix tests/analytics/test_, \
 	encrypted_night.py hostile_defaults.py pgbouncer.py)
-# The newest server that Debian has, whose folders have versions; elsewhere the one in the path.
+# Debian's newest server, whose folder is named after its version; elsewhere the one in /usr/bin.
 DEBIANS := $(sort $(wildcard /usr/lib/postgresql/*/bin/postgres))
 test-stock: export POSTGRES_PROGRAMS ?= $(or $(patsubst %/postgres,%,$(lastword $(DEBIANS))),/usr/bin)
 test-stock: export REDIS_PROGRAMS ?= /usr/bin
