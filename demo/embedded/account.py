@@ -73,7 +73,7 @@ class Account:
 
 
 def server_account() -> Account:
-    """This process' own account, or an unprivileged one if it runs as root."""
+    """This process' own account; as root, an unprivileged one. Raises NeverStarts without one."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid())
     for name in ("postgres", "nobody"):
