@@ -79,7 +79,7 @@ class Demolition:
             return
         if kind is Kind.CLAIM:
             self._once_seen(partial(self._tell, line, "healed"))
-        else:  # at once: a look would first tell what comes of it
+        else:  # at once, before a look shows its effects
             self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:

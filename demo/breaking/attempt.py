@@ -17,7 +17,7 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 
-# What hangs must not hold up whoever wants to know; but the sum of all rides takes its time.
+# A server that hangs must not hold up the user for long; but adding up all rides takes a while.
 SESSION = {"statement_timeout": "2min", "lock_timeout": "5s"}
 
 

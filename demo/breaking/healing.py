@@ -1,4 +1,4 @@
-"""Whether the fleet has healed: totals, minutes and receipts, each waited for and said.
+"""Waits until totals, minutes and receipts have healed, and says so of each.
 
 The rollup and the receipts are waited for where they run, the receipts only beside the simulator:
 any other receiver may be away for a reason of its own.

@@ -53,7 +53,7 @@ class Supervised:
         except NeverStarts:
             raise
         except ServerFailed as error:
-            # One that has served before may: its disk may be full, for example.
+            # One that has served before is tried again: its disk may be full, for example.
             if isinstance(error, RefusedToStart) and not server.has_served:
                 raise NeverStarts(
                     f"{server.name} can't use its data in {server.folder}:"

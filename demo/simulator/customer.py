@@ -1,8 +1,8 @@
 """The customer: receives the rides' receipts, and is not always easy to deliver to.
 
 It refuses one receipt in ten for a moment, is slow now and then, and never accepts one ride in two
-hundred, so that the demo has dead letters. It tells a receipt that comes again by its webhook-id,
-as any receiver should, and remembers the newest of these only, so a long run stays small.
+hundred, so that the demo has dead letters. By its webhook-id it recognizes a receipt that comes
+again, as any receiver should. It remembers the newest of these only, so a long run stays small.
 
 Whoever wants to see receipts wait puts it in a bad mood (`make break ARGS=fail-receiver`): for some
 seconds it refuses whatever comes, and says when to come again.
