@@ -24,7 +24,7 @@ COUNTED = f"""
     SELECT min(position) FROM checkpoints WHERE kind = 'total'
     HAVING count(*) = {len(TOTALS)}
 """
-# Which of these sessions have completed a round.
+# How many sessions of these names have completed a round.
 AT_WORK = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = ANY(%s)
