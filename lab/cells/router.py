@@ -21,7 +21,7 @@ PORT = 8080
 PAUSES = (1.0, 4.0)  # seconds between two moves
 AGAIN_AFTER = 1.0  # seconds; a cell is away, or the router is
 KILLED = 0.7  # of the moves, unless they are over sooner
-KILLED_AT = (0.6, 1.0)  # of the time that a move takes, most of it to start
+KILLED_AT = (0.6, 1.0)  # of the time that a move takes; most of that is its start
 PATIENCE = 90.0  # seconds for a move, in which a cell may be down
 
 

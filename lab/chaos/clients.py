@@ -132,7 +132,7 @@ class Crowd:
             ask.answers.append(read(*answered))
 
     async def _rate_ride(self, ask: Ask) -> None:
-        """Rate the ride until that is answered. A restore may have made it another, or none."""
+        """Rate the ride until that is answered. After a restore, its id may be free, or reused."""
         ride, stars = ask.answers[-1].ride, 1 + int(ask.distance.scaleb(3)) % 5
         path, what = f"rides/{ride}/rating", f"the rating of ride {ride}"
         good = {200, 201, 404, 409}

@@ -21,7 +21,7 @@ USUAL = re.compile(
 # The API's server logs this for a worker that was killed, and starts another. One line is allowed
 # for each worker that the nemesis ended, and no more.
 WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")
-# With a PANIC, Postgres also ends and recovers when its WAL does not fit on a full disk.
+# Postgres also panics, and recovers, when its WAL does not fit on a full disk.
 SERVER_BROKEN = re.compile(
     r"PANIC:(?!.*No space left on device)|REDIS BUG REPORT|Bad file format|Short read"
 )

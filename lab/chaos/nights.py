@@ -1,7 +1,7 @@
 """Runs the nightly job again and again during the faults, and keeps what each run said.
 
-A run is `python -m analytics.reconcile`, with the fleet's settings. It may agree, find a drift, say
-that it could not run, or be killed by the nemesis: with its Java, or only that. Any other end is a
+A run is `python -m analytics.reconcile`, with the fleet's settings. It may agree, find a drift, or
+say that it could not run. The nemesis may kill all of it, or only its Java. Any other end is a
 finding.
 """
 

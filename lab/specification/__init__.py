@@ -1,6 +1,6 @@
 """The protocol as pure transition systems, and an explorer that visits all of their states.
 
 `rollup` assumes a correct log: a reader gets as far as `sent` and misses nothing. The core's
-liveness and invariants 8 and 11 say so, so its results also hold on top of the core. `inbox`
-assumes the same log, and what `queue` shows: that each row is decided in the end, for good.
+liveness and invariants 8 and 11 say so, so what `rollup` shows also holds on top of the core.
+`inbox` assumes the same log, and what `queue` shows: each row is decided in the end, for good.
 """

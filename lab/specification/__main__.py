@@ -36,9 +36,9 @@ SMALL: dict[str, System] = {
     "inbox, small": Inbox(drawn=2, flushes=1, set_backs=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
 }
-# Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
 NO_LOSS = {"begun": 2, "others": 0, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
+# Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-barrier": ("2", Core, NO_LOSS),
     "writers-first": ("2", Core, NO_LOSS),

@@ -7,7 +7,7 @@ outbox, and whether a total is exact at its checkpoint, are judged by `lab.chaos
 
 from lab.chaos.fleet import CONSUMERS
 
-# Nothing is complete before the streamer has committed it. In the rollup it must be marked, too.
+# Nothing is complete before the streamer has committed it. The rollup must also have marked it.
 EARLY = """
     SELECT format('the rollup is complete to position %s, marked up to %s, and %s is the last sent',
                   complete_to, position, last_sent_id)

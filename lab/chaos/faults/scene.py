@@ -32,7 +32,7 @@ class Scene:
     backup: Backup | None = None  # the newest
 
     nights: Nights | None = None  # None where the job can't run
-    drifting: threading.Lock = field(default_factory=threading.Lock)  # held by who makes a drift
+    drifting: threading.Lock = field(default_factory=threading.Lock)  # held while a drift is made
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, but no longer than the faults go on."""

@@ -126,7 +126,7 @@ class Recorder(Onlooker):
         slot = f"recorder_{self._slots}"
         with closing(replicating(self._url())) as making:
             _, _, snapshot, _ = one_row(making.execute(MAKE.format(slot)))
-            tables = read_tables(connection, snapshot)  # which exists until its next command
+            tables = read_tables(connection, snapshot)  # the next command of `making` ends it
         self._recording.write(Life(time.monotonic(), tables))
         self._slot, self._taken = slot, 0
 

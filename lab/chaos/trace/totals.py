@@ -73,8 +73,8 @@ class TotalsJudge:
     def _counts(self, name: str, was: Total, then: Total, met: Met, at: float) -> None:
         """Entries between the two positions were read, and the other rides were healed.
 
-        After a fault, a reader may have read other entries than the onlooker saw; so may a reader
-        that a new life has set back, to where the log is trimmed by now. Then only the total is
+        After a fault, a reader may have read other entries than the onlooker saw. So may a reader
+        that a new life has set back: the log may be trimmed there by now. Then only the total is
         judged; otherwise also its counts of gaps, re-sends, and entries that are not ours.
         """
         replica = self.replica
