@@ -1,4 +1,4 @@
-"""The facts as text: one screen of 80 columns, for a terminal.
+"""The facts as text, for a terminal of 80 columns; only sentences may be longer.
 
 Names come from rows and entries that anyone may have written; none of their control characters
 reaches the terminal.
