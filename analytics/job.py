@@ -67,8 +67,8 @@ class Job:
 
         Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
         wrong; `full` reads everything from the first ride and rebuilds the warehouse. Raises
-        Unavailable, psycopg.Error, or what Spark raises: then nothing was emitted, unless the
-        connection was lost during the commit.
+        Unavailable, psycopg.Error, OSError, or what Spark raises: then nothing was emitted, unless
+        the connection was lost during the commit.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)

@@ -51,7 +51,10 @@ when it does not, 2 when the job could not run, 70 for a bug."""
 
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
-    """Run the job once, print its result, and return the exit status. Raises Unavailable."""
+    """Run the job once, print its result, and return the exit status.
+
+    Raises Unavailable, psycopg.Error or OSError.
+    """
     require_packages()
     from analytics.warehouse import Warehouse
 

@@ -130,7 +130,10 @@ class Table:
                         yield info.reconciliation
 
     def place(self, folder: Path, file: File) -> AddAction:
-        """Move a file from `folder` to its place, on disk. It counts once that is committed."""
+        """Move a file from `folder` to its place, on disk. It counts once that is committed.
+
+        Raises OSError.
+        """
         target = self.folder / file.path
         target.parent.mkdir(exist_ok=True)
         (folder / file.path).rename(target)

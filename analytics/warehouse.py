@@ -122,7 +122,7 @@ class Warehouse:
         return _read(spark, self.staged, [self.staged / file.path for file in files])
 
     def place(self, files: Collection[File], *, rebuilding: bool) -> list[AddAction]:
-        """Move what Spark's tasks wrote to its place; it counts once it is published.
+        """Move what Spark's tasks wrote to its place; it counts once published. Raises OSError.
 
         When `rebuilding`, what is there instead of a readable table is moved out of the way.
         """
