@@ -75,7 +75,7 @@ def terminate_backends(scene: Scene, dice: random.Random) -> str:
 
 
 def kill_clients(scene: Scene, _dice: random.Random) -> str:
-    """CLIENT KILL for all connections, including the onlookers'."""
+    """CLIENT KILL for all connections but the replica's, including the onlookers'."""
     with moot_if_away(), scene.fleet.redis_client() as client:
         client.client_kill_filter(_type="normal", skipme=True)
     return "redis"

@@ -19,7 +19,7 @@ from rocket_rides.database import one_row
 from rocket_rides.log import Record
 from rocket_rides.tracing import NO_TRACE
 
-# Like TAKE, for a ride of a minute that has been computed already.
+# Like TAKE, for a ride whose minute may have been computed already.
 IMPORT = TAKE.replace(
     "(distance) VALUES ($1)",
     "(distance, created_at) VALUES ($1, now() - make_interval(secs => $4))",
@@ -47,7 +47,7 @@ OURS = """
 def hold(scene: Scene, dice: random.Random) -> str:
     """A transaction draws numbers, stays open while higher ones commit, and then commits.
 
-    Half of them write rides of minutes that are over, and each writes a record of another kind.
+    Half of them write rides that are up to LONGEST_AGO old; each writes records of another kind.
     """
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
     ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
