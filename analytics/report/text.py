@@ -11,7 +11,7 @@ Row = Sequence[str]
 
 
 def as_text(result: Result) -> str:
-    """The run in lines: of up to 100 columns, but for long names and long notes."""
+    """The run in lines of up to 100 columns; long names and notes make them longer."""
     parts = [
         result.notes,
         list(consumers(result)),
