@@ -42,7 +42,7 @@ class Told(NamedTuple):
 
     @property
     def total(self) -> Decimal | None:
-        """The one that all of its totals agree on; None without any."""
+        """The one that all of its totals agree on; None if there is none."""
         known = self.database and self.database.agreement
         return next(iter(known.totals.values()), None) if known and known.agree else None
 

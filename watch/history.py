@@ -10,7 +10,7 @@ from itertools import pairwise
 from watch.facts import Facts
 
 WINDOW = 900.0  # seconds
-BUCKET = 5.0  # seconds: one point of a chart; a look comes at least that often
+BUCKET = 5.0  # seconds: one point of a chart; looks come about that often, or more
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def minutes(points: Sequence[Point], label: Label) -> Chart:
 
 
 def nice(most: float) -> float:
-    """The top of an axis: 1, 2 or 5 times a power of ten, and at least the greatest value."""
+    """The top of an axis: 1, 2 or 5 times a power of ten; the greatest value may be 0.1 % more."""
     if most <= 0:
         return 1.0
     power = 10.0 ** ceil(log10(most) - 1)
