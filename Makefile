@@ -36,7 +36,7 @@ help:
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make format  have ruff format the code, and fix what it can"
 	@echo "make bench   measure what docs/performance.md shows, in ten minutes; ARGS=post, one part"
-	@echo "make docs    write what is made from the code into the pages of reference"
+	@echo "make docs    fill the pages of reference with what is made from the code"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"

@@ -56,7 +56,8 @@ class Report:
                 "%s: the log was wiped or restored; reading it again from its start", self._name
             )
         if done.skipped:
-            logger.info("%s skipped %s counted before", self._name, count(done.skipped, "record"))
+            skipped = count(done.skipped, "record")
+            logger.info("%s skipped %s that it had passed before", self._name, skipped)
         self.not_ours(done.not_ours)
 
     def news(self, done: Round, reader: Reader[Any]) -> None:

@@ -38,7 +38,7 @@ def main() -> None:
         said = database.refusal(reason) if known else errors.in_one_line(reason)
         raise SystemExit(f"not migrated: {said}") from None
     if not done:
-        raise SystemExit("not migrated: stopped before the server could be reached")
+        raise SystemExit("not migrated: stopped while waiting for the server")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def redis(url: str) -> str:
     given = parse_url(url)  # type: ignore[no-untyped-call]
     if not {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)} <= REDIS_OPTIONS:
         known = ", ".join(sorted(REDIS_OPTIONS))
-        raise ValueError(f"of its options only these can be set: {known}; {UNQUOTED}")
+        raise ValueError(f"only these of its options can be set: {known}; {UNQUOTED}")
     if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?/?", parts.path):
         raise ValueError("its path must be the number of a database, such as /0")
     try:

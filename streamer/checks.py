@@ -59,7 +59,7 @@ def _of_redis(log: Log) -> list[str]:
         return ["Redis does not reveal its configuration: its durability can't be checked"]
     return [
         f"Redis has {name} {configured[name]}, not {value}:"
-        " a crash may lose entries, which readers then heal"
+        " the log may lose entries, which readers then heal"
         for name, value in DURABLE_REDIS.items()
         if configured[name] != value
     ]

@@ -65,7 +65,7 @@ HELP = {
     "receipts_given_up_total": "Receipts that became dead letters.",
     "receipts_swept_total": "Receipts of rides that the log had lost.",
     "receipts_pending": f"Rides whose receipt has no outcome, up to {MOST}.",
-    "receipts_queued": f"Receipts not attempted yet. This, in_flight and waiting count at"
+    "receipts_queued": "Receipts not attempted yet. Like in_flight and waiting, it counts at"
     f" most {MOST} that are due, {MOST} due later and {MOST} quarantined.",
     "receipts_in_flight": "Receipts being sent.",
     "receipts_waiting": "Receipts to be attempted again, replays included.",

@@ -69,7 +69,8 @@ def measured(measure: Measure) -> str:
         figures = measure(servers)
     told = f"Measured on {datetime.now().astimezone().date()}, on {on}."
     if busy >= BUSY:
-        told += f" **Others took {busy:.0f} % of the machine**: these figures are not reliable."
+        told += f" **Other processes took {busy:.0f} % of the machine**:"
+        told += " these figures are not reliable."
         say(told)
     return f"{told}\n\n{shown(figures)}"
 

@@ -99,7 +99,7 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     new = random.randrange(2**32)
     add("--seed", type=int, default=new, help="the order of faults (default: a new one)")
-    late = "no fault begins later, once each kind has struck (default: %(default)g)"
+    late = "no new fault begins after this, once each kind has struck (default: %(default)g)"
     add("--seconds", type=float, default=60, help=late)
     add("--rate", type=float, default=80, help="requests a second, in all (default: %(default)g)")
     return parser.parse_args()

@@ -113,7 +113,7 @@ class Drill:
             cell.restore(backup, self._dice.random() < 0.5)
             self.router.prepare(cell)
             cell.start_services("api")
-        return f"cell {cell.number} restored from a backup, {seconds:.0f} s old or more"
+        return f"cell {cell.number} restored from a backup that was at least {seconds:.0f} s old"
 
     def kill_router(self) -> str:
         seconds = self._dice.uniform(*ROUTER_DOWN)

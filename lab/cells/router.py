@@ -100,7 +100,7 @@ class Mover(threading.Thread):
                 first, last = sorted(self._dice.sample(range(256), 2))
                 slots, cell = f"{first:02x}-{last:02x}", 1 - self._router.cell_of(first)
         except Exception as reason:  # a drill without moves would show nothing
-            self.error = f"slots move no more: {reason}"
+            self.error = f"slots no longer move: {reason}"
 
     def end(self) -> None:
         """Return when no move is under way."""

@@ -30,7 +30,7 @@ def judged(play: Play) -> tuple[list[str], str]:
     if play.recovery > play.options.recovery:
         found.append(
             f"after the last fault it took {play.recovery:.1f} s until rides were counted, "
-            f"and may take {play.options.recovery:.0f} s"
+            f"but may take only {play.options.recovery:.0f} s"
         )
     verdict = judge(lambda: read(play.trace), LONGEST_LOG)
     replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)

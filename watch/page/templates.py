@@ -44,6 +44,11 @@ def iso(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+# The first words of sentences; others are names, or commands that begin with one.
+BEGIN_SENTENCES = {"a", "all", "it", "its", "more", "nobody", "no", "readers", "reconciliation",
+                   "start", "the"}  # fmt: skip
+
+
 def capital(text: str) -> str:
     """The same with a capital."""
     return text[:1].upper() + text[1:]
@@ -51,8 +56,7 @@ def capital(text: str) -> str:
 
 def sentence(text: str) -> str:
     """The same with a capital, unless it begins with a name."""
-    begins = text.partition(" ")[0] in ("a", "all", "reconciliation", "the")
-    return capital(text) if begins else text
+    return capital(text) if text.partition(" ")[0] in BEGIN_SENTENCES else text
 
 
 _environment = Environment(
