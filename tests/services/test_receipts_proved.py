@@ -6,6 +6,7 @@ Rides go by their numbers here: 1 is the first one of the database's cell.
 import random
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Str
 from rocket_rides.receipts import SET_BACK
 from tests.support.numbers import moved, numbered
 from tests.support.receipts import SOON, Staff, sent
-from tests.support.world import World, take
+from tests.support.world import World, eventually, take
 
 RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
 OUTCOMES = """
@@ -266,17 +267,23 @@ def test_a_staged_record_that_is_wrong_is_named(
 def test_rides_that_are_taken_and_sent_meanwhile_are_no_drift(world: World) -> None:
     """A ride commits with its record, and a record leaves with last_sent: no look is in between."""
     streamer, connection = world.streamer(batch_size=3), world.connect()
+    over, verdicts = threading.Event(), list[OutboxVerdict]()
 
     def go_on() -> None:
-        for _ in range(100):
+        while not over.is_set():
             take(connection, 1, 2)
             streamer.run_once()
 
-    going_on = threading.Thread(target=go_on)
-    going_on.start()
-    verdicts = []
-    while going_on.is_alive():
+    def have_met() -> bool:
+        """Looks, and rides between the two."""
         verdicts.append(outbox.prove(world.connection))
-    going_on.join()
+        return sum(verdict.staged > 0 for verdict in verdicts) >= 20
+
+    with ThreadPoolExecutor(1) as beside:
+        going_on = beside.submit(go_on)
+        try:
+            eventually(have_met, pause=0)
+        finally:
+            over.set()
+        going_on.result()
     assert {verdict.agrees for verdict in verdicts} == {True}
-    assert max(verdict.staged for verdict in verdicts) > 0
