@@ -45,10 +45,11 @@ def test_processes_share_the_work_whether_or_not_they_have_one_name(
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_any_step_loses_no_receipt(staff: Staff, step: str, impatient: None) -> None:
     rides = sent(staff.world, 20)
-    worker = staff.worker("one", **SOON, receipt_lease=0.5, receipt_timeout=0.4)
+    worker = staff.worker("one", **SOON)
     with crash(step):
         worker.until(lambda: False)
     worker.die()
+    staff.leases_run_out()
     other = staff.worker("other", **SOON)
     other.until(lambda: staff.outcomes() == staff.complete_to == 20 and staff.pending == 0)
     sent_before = step == "after attempts ended"
@@ -68,6 +69,7 @@ def test_a_receiver_that_is_down_for_long_makes_nothing_dead_and_is_asked_rarely
     rides = sent(staff.world, 500)
     staff.receiver.behaviour = refuse(500)
     worker = staff.worker("one")
+    worker.until(lambda: worker.delivery.breaker.is_open)
     until = time.monotonic() + 0.5
     worker.until(lambda: time.monotonic() > until)
     assert worker.delivery.breaker.is_open
@@ -75,8 +77,8 @@ def test_a_receiver_that_is_down_for_long_makes_nothing_dead_and_is_asked_rarely
     staff.receiver.goes_away()
     until = time.monotonic() + 0.5
     worker.until(lambda: time.monotonic() > until)
-    assert staff.world.value("SELECT count(*) FROM receipts") == len(rides)
-    assert staff.pending == 0
+    queued = "SELECT count(*) FROM receipts"
+    worker.until(lambda: staff.world.value(queued) == len(rides) and staff.pending == 0)
     staff.receiver.behaviour = ACCEPT
     staff.receiver.comes_back()
     worker.until(lambda: staff.outcomes() == 500)

@@ -32,11 +32,12 @@ def test_a_receipt_that_kills_its_worker_each_time_is_dead_and_the_rest_goes_on(
     rides = sent(staff.world, 10)
     killer = rides[5]
     staff.receiver.behaviour = lambda r: HANG if r.ride_id == killer else Answer(delay=0.05)
-    limits = {**SOON, "receipt_attempts": 3, "receipt_lease": 0.4, "receipt_timeout": 0.35}
+    limits = {**SOON, "receipt_attempts": 3}
     for number in range(1, 4):
         doomed = staff.worker(f"doomed{number}", **limits)
         doomed.until(lambda: len(staff.receiver.of(killer)) == number)  # noqa: B023
         doomed.die()
+        staff.leases_run_out()
     last = staff.worker("last", **limits)
     last.until(lambda: staff.outcomes() == 9 and staff.outcomes("dead") == 1)
     outcome, attempts, reason = staff.receipt(killer)

@@ -121,6 +121,11 @@ class Staff:
     def outcomes(self, outcome: str = "delivered") -> int:
         return self.world.value("SELECT count(*) FROM receipts WHERE outcome = %s", outcome)
 
+    def leases_run_out(self) -> None:
+        """Those of workers that died: others may take now what these had in flight."""
+        over = "UPDATE receipts SET due_at = now() WHERE lease IS NOT NULL"
+        self.world.connection.execute(over)
+
     @property
     def complete_to(self) -> int:
         """The number of the ride, counted in its cell, up to which each has its outcome."""
