@@ -6,8 +6,8 @@ from contextlib import closing, contextmanager
 import psycopg
 
 from rocket_rides import sessions
-from tests.support.world import World
-from watch.facts import Database, Facts, Reader
+from tests.support.world import World, eventually
+from watch.facts import NO_ANSWER, Database, Facts, Reader
 from watch.gathering import Gatherer
 
 
@@ -19,9 +19,14 @@ def looking(world: World, **changed: str) -> Iterator[Gatherer]:
 
 
 def look(world: World, **changed: str) -> Facts:
-    """The facts as of now."""
+    """The facts as of now, once both servers answer in time: a busy machine may take longer."""
     with looking(world, **changed) as gatherer:
-        return gatherer.gather()
+        return eventually(lambda: answered(gatherer.gather()), "an answer of both servers")
+
+
+def answered(facts: Facts) -> Facts | None:
+    """These, unless a server did not answer in time."""
+    return None if NO_ANSWER in (facts.postgres.reason, facts.redis.reason) else facts
 
 
 def said(facts: Facts) -> Database:
