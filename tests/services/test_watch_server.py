@@ -4,6 +4,7 @@ import json
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from threading import Event
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from lab.ports import free_ports
 from tests.support.facts import database, facts
-from tests.support.looks import looking
+from tests.support.looks import answered, looking
 from tests.support.markup import Markup
 from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
 from tests.support.page import Served, serving
@@ -32,7 +33,11 @@ def made_up() -> Iterator[Served]:
 def test_a_ride_is_seen_and_only_what_changed_is_sent(world: World) -> None:
     world.send("0.001", "10.500")
     catch_up(world.consumer())
-    with looking(world) as gatherer, serving(gatherer.gather) as served, served.ticks() as ticks:
+    with (
+        looking(world) as gatherer,
+        serving(partial(answered, gatherer)) as served,
+        served.ticks() as ticks,
+    ):
         first = next(ticks)
         assert {"verdict", "totals", "log", "dead"} <= first["parts"].keys()
         assert "10.501" in first["parts"]["totals"]

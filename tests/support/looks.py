@@ -19,14 +19,19 @@ def looking(world: World, **changed: str) -> Iterator[Gatherer]:
 
 
 def look(world: World, **changed: str) -> Facts:
-    """The facts as of now, once both servers answer in time: a busy machine may take longer."""
+    """The facts as of now; a busy machine may have to be asked again."""
     with looking(world, **changed) as gatherer:
-        return eventually(lambda: answered(gatherer.gather()), "an answer of both servers")
+        return answered(gatherer)
 
 
-def answered(facts: Facts) -> Facts | None:
-    """These, unless a server did not answer in time."""
-    return None if NO_ANSWER in (facts.postgres.reason, facts.redis.reason) else facts
+def answered(gatherer: Gatherer) -> Facts:
+    """What it finds, once both servers answer in time."""
+
+    def facts() -> Facts | None:
+        found = gatherer.gather()
+        return None if NO_ANSWER in (found.postgres.reason, found.redis.reason) else found
+
+    return eventually(facts, "an answer of both servers")
 
 
 def said(facts: Facts) -> Database:
