@@ -8,6 +8,7 @@ from http import HTTPStatus
 import httpx
 from jsonschema import Draft202012Validator
 
+from api.pool import UNREACHABLE
 from api.views import DESCRIPTION
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
@@ -38,9 +39,18 @@ class Api:
         self.service: Service = world.service("api", **own)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
         eventually(self.answers, "an answer of the API")
+        eventually(self.has_sessions, "sessions of the API")
 
     def answers(self) -> bool:
         return answers(f"127.0.0.1:{self.port}", "/healthz")
+
+    def has_sessions(self) -> bool:
+        """Whether whoever answers reaches the database; the workers take turns.
+
+        Before that, it answers 503 after 0.9 s, and on a busy machine a session takes that long.
+        """
+        said = [self.client.get("/readyz", headers={"Connection": "close"}) for _ in range(4)]
+        return not any(UNREACHABLE in answer.text for answer in said)
 
     def post(self, distance: object = "5", **headers: str) -> httpx.Response:
         return self.client.post("/rides", data={"distance": distance}, headers=headers)
