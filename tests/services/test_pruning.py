@@ -92,6 +92,7 @@ def test_a_booking_whose_key_is_pruned_while_it_looks_for_the_ride_takes_a_new_o
 
     monkeypatch.setattr(booking, "FIND_RIDE_OF_KEY", find_too_late)
     with open_pool(world.config()) as pool:
+        pool.wait()
         taken = booking.take(pool, Decimal(5), "key-3")
         monkeypatch.undo()
         assert not taken.replayed
