@@ -18,7 +18,7 @@ from tests.support.looks import answered, looking
 from tests.support.markup import Markup
 from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
 from tests.support.page import Served, serving
-from tests.support.world import World, catch_up, eventually
+from tests.support.world import PATIENCE, World, catch_up, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
 
@@ -158,12 +158,19 @@ def test_who_does_not_read_is_cut_off(made_up: Served, monkeypatch: pytest.Monke
     """Although the others are sent everything meanwhile."""
     monkeypatch.setattr(broadcast, "WRITE_TIME", 0.3)
     monkeypatch.setattr(broadcast, "BUFFER", 1)
+    begun, send = Event(), made_up.site.broadcast._send
+
+    async def noted(*given: Any) -> None:
+        begun.set()
+        await send(*given)
+
+    monkeypatch.setattr(made_up.site.broadcast, "_send", noted)
     eventually(lambda: not made_up.site.broadcast.streams)
     with socket.socket() as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         silent.connect(("127.0.0.1", made_up.port))
         silent.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        eventually(lambda: made_up.site.broadcast.streams == 1)
+        assert begun.wait(PATIENCE)
         eventually(lambda: made_up.site.broadcast.streams == 0, "the end of who never reads")
     assert made_up.client.get("/").status_code == 200
 
