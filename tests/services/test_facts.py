@@ -13,7 +13,7 @@ from rocket_rides.settings import PROJECT
 from rocket_rides.words import number
 from tests.support import rollup
 from tests.support.clusters import each_stream_server
-from tests.support.looks import at_work, look, looking, reader, said, seen
+from tests.support.looks import answered, at_work, look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
 from watch import asking_postgres
 from watch.facts import Agreement, Counts, Lead
@@ -251,7 +251,7 @@ def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(world: World)
             leading = rollup.lead(world)
             rollup.send_at(world, (f"2026-03-28 20:0{lead}:10Z", 1))
             eventually(lambda: leading.reader.run_once(wait=0) and leading.dirty.count)  # noqa: B023
-            found = said(gatherer.gather()).rollup
+            found = said(answered(gatherer)).rollup
             assert found.dirty_minutes
             rollup.hurry(leading)
 
