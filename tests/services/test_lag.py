@@ -10,9 +10,9 @@ from streamer.trimming import Caps, Trimmer
 from tests.support.api import Api
 from tests.support.world import World, catch_up, drain
 
-AGES = (
-    "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * (id - cell_start()))"
-)
+AGES = """
+    UPDATE rides SET created_at = now() - make_interval(secs => 100000 - 1000 * (id - cell_start()))
+"""
 OUTSIDE = """
     INSERT INTO checkpoints (kind, name, position)
     SELECT 'outside', to_char(n, 'fm00'), cell_start() + 10000 * n
@@ -44,11 +44,11 @@ def lag(world: World, name: str = "receipts") -> tuple[int | None, int | None]:
     """In rides, and in seconds, rounded."""
     reader = shown(world, name)
     seconds = reader["seconds_behind"]
-    return reader["records_behind"], seconds if seconds is None else round(seconds, -1)
+    return reader["records_behind"], seconds if seconds is None else round(seconds, -3)
 
 
 def send(world: World, rides: int) -> list[str]:
-    """Send rides, the nth of which is 1000 - 10 n seconds old; returns the entries' ids."""
+    """Send rides, the nth of which is 100,000 - 1000 n seconds old; returns the entries' ids."""
     world.take(*[1] * rides)
     world.connection.execute(AGES)
     drain(world.streamer())
@@ -66,7 +66,7 @@ def test_a_checkpoint_lags_by_the_rides_that_it_has_not_counted(world: World) ->
     send(world, 10)
     slow.run_once()
     catch_up(fast)
-    assert lag(world, "slow") == (7, 960)  # the fourth ride is the oldest of seven
+    assert lag(world, "slow") == (7, 96_000)  # the fourth ride is the oldest of seven
     assert lag(world, "fast") == (0, 0)
     assert shown(world, "fast")["kind"] == "total"
     # Not even the streamer has it yet, and every consumer lags by it.
@@ -89,7 +89,7 @@ def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -
         4,
         None,
     )
-    assert round(rollup["seconds_behind"], -1) == 930
+    assert round(rollup["seconds_behind"], -3) == 93_000
     world.connection.execute(COMPLETE, [world.start + 10])
     world.connection.execute("DELETE FROM consumer_states")
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'total'")
@@ -111,19 +111,19 @@ def test_the_receipts_lag_by_those_that_are_to_come(world: World) -> None:
 
     assert lag(world) == (0, 0)
     send(world, 10)
-    assert lag(world) == (10, 990)
+    assert lag(world) == (10, 99_000)
     assert shown(world, "receipts")["last_ride_id"] == 0
     deliver(1, 2, 4)
-    assert lag(world) == (7, 970)
+    assert lag(world) == (7, 97_000)
     reader = shown(world, "receipts")
     assert (reader["kind"], last_ride(), reader["total_distance"]) == ("group", 2, None)
     trim_all(world)
-    assert lag(world) == (7, 970)
+    assert lag(world) == (7, 97_000)
     world.connection.execute(IN_THE_INBOX)
-    assert lag(world) == (7, 970)
+    assert lag(world) == (7, 97_000)
     sweep(2)
     deliver(3, 5, 6, 7, 8, 9)
-    assert lag(world) == (1, 900)
+    assert lag(world) == (1, 90_000)
     deliver(10)
     assert lag(world) == (0, 0)
     sweep(10)
