@@ -1,20 +1,20 @@
 """One batch from the outbox to the log: select, send, delete exactly what was sent, move on.
 
-While Redis appends, Postgres deletes, and reads the batch that follows; it commits only once Redis
-has answered. `last_sent`, in streamer_state, is the id of the last record that was sent and
-committed. A new leader begins a term, its fencing token, at `last_sent`, and sends every batch
-under it (`rocket_rides.terms`).
+While Redis appends, Postgres deletes, and the batch that follows is read and packed. All of this
+commits only once Redis has answered. `last_sent`, in streamer_state, is the id of the last record
+that was sent and committed. A new leader begins a term, its fencing token, at `last_sent`, and
+sends every batch under it (`rocket_rides.terms`).
 """
 
 from enum import Enum
-from typing import cast
+from typing import NamedTuple, cast
 
 import psycopg
 
 from rocket_rides import telemetry, terms
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import reached
-from rocket_rides.log import Log, Staged
+from rocket_rides.log import Log, Packed, Staged, packed
 from rocket_rides.tracing import Trace, parse
 from streamer import leaders_term
 from streamer.barrier import Barrier
@@ -42,6 +42,13 @@ class Step(Enum):
     AFTER_COMMIT = "after the commit"
 
 
+class Batch(NamedTuple):
+    """Staged records, and the same as they are sent."""
+
+    records: list[Staged]
+    packed: Packed
+
+
 class Streamer:
     """Drains the outbox, on `connection`, into `log`, for the leader (`streamer/__main__.py`).
 
@@ -62,7 +69,7 @@ class Streamer:
         self._settled = 0
         self._drained = 0
         self._redis_accepts = True
-        self._following: list[Staged] = []  # after last_sent, if they were read already
+        self._following: Batch | None = None  # after last_sent, if it was read already
         self.types: set[str] = set()  # of the records that it has sent
         self.traces: list[Trace] = []  # of those in the newest batch
 
@@ -79,46 +86,47 @@ class Streamer:
             self._settled = self.barrier.settled()
         if self._drained == self._settled:
             return 0
-        following: list[Staged] = []
+        following = None
         with self._connection.transaction():
-            batch, self._following = self._following or self._read(self.last_sent), []
-            if batch:
-                traces = [parse(parent, state) for _, _, _, parent, state in batch if parent]
+            batch, self._following = self._following or self._read(self.last_sent), None
+            if records := batch.records:
+                traces = [parse(parent, state) for _, _, _, parent, state in records if parent]
                 self.traces = [trace for trace in traces if trace]
-                with telemetry.batch_sent(self._log.name, len(batch), self.traces):
+                with telemetry.batch_sent(self._log.name, len(records), self.traces):
                     following = self._move(batch, double_send)
         reached(Step.AFTER_COMMIT)
-        if batch:
-            self.last_sent, self._following = batch[-1][0], following
-            self.types.update({type_ for _, type_, _, _, _ in batch})
-        if len(batch) < self._batch_size:
+        if records:
+            self.last_sent, self._following = records[-1][0], following
+            self.types.update({type_ for _, type_, _, _, _ in records})
+        if len(records) < self._batch_size:
             self._drained = self._settled
-        return len(batch)
+        return len(records)
 
-    def _read(self, after: int) -> list[Staged]:
+    def _read(self, after: int) -> Batch:
         rows = self._connection.execute(NEXT_BATCH, [after, self._settled, self._batch_size])
-        return cast(list[Staged], rows.fetchall())
+        records = cast(list[Staged], rows.fetchall())
+        return Batch(records, packed(records))
 
-    def _move(self, batch: list[Staged], double_send: bool) -> list[Staged]:
+    def _move(self, batch: Batch, double_send: bool) -> Batch | None:
         """Send the batch and take it out; returns the batch that follows, if it was read.
 
         It is settled, so it can be read early. Reading it while Redis appends saves a drain a
         seventh of its time.
         """
-        following: list[Staged] = []
+        records, following = batch.records, None
         reached(Step.BEFORE_SEND)
         if double_send:
-            self._log.append(batch, self.last_sent, self.term)
+            self._log.append(records, self.last_sent, self.term)
         if self._redis_accepts:
             self._redis_accepts = False  # until it has taken this batch
-            with self._log.appending(batch, self.last_sent, self.term):
-                ours = self._take_out(batch)
-                if len(batch) == self._batch_size:
-                    following = self._read(batch[-1][0])
+            with self._log.appending(batch.packed, self.last_sent, self.term):
+                ours = self._take_out(records)
+                if len(records) == self._batch_size:
+                    following = self._read(records[-1][0])
         else:
             # Redis may be full: Postgres would delete in vain, again and again.
-            self._log.append(batch, self.last_sent, self.term)
-            ours = self._take_out(batch)
+            self._log.append(records, self.last_sent, self.term)
+            ours = self._take_out(records)
         if not ours:
             raise Overtaken(
                 "another streamer, or somebody by hand, changed the outbox or streamer_state"
@@ -127,10 +135,10 @@ class Streamer:
         reached(Step.BEFORE_COMMIT)
         return following
 
-    def _take_out(self, batch: list[Staged]) -> bool:
+    def _take_out(self, records: list[Staged]) -> bool:
         """Delete the batch from the outbox and move on; returns whether both were ours to do."""
         reached(Step.AFTER_SEND)
-        sent = [position for position, _, _, _, _ in batch]
+        sent = [position for position, _, _, _, _ in records]
         deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
         values = [sent[-1], deleted, self.last_sent, self.term.name]
         moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount

@@ -13,7 +13,7 @@ from rocket_rides.log.entries import (
     parse_data,
 )
 from rocket_rides.log.errors import Forbidden, LogExhausted, LogFull, naming_the_server
-from rocket_rides.log.stream import Log, Staged
+from rocket_rides.log.stream import Log, Packed, Staged, packed
 
 __all__ = [
     "LARGEST_ID",
@@ -25,11 +25,13 @@ __all__ = [
     "Log",
     "LogExhausted",
     "LogFull",
+    "Packed",
     "Record",
     "Staged",
     "as_numbers",
     "decode",
     "entries",
     "naming_the_server",
+    "packed",
     "parse_data",
 ]

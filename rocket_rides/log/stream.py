@@ -96,12 +96,12 @@ class Log:
         when the stream has no id left: then some of the records may have been. Raises
         redis.ConnectionError when too few replicas have them: this server may have them all.
         """
-        with self.appending(records, prev, term):
+        with self.appending(packed(records), prev, term):
             pass
 
     @contextmanager
-    def appending(self, records: Sequence[Staged], prev: int, term: Term) -> Iterator[None]:
-        """Append as `append` does, while the block does something else.
+    def appending(self, records: "Packed", prev: int, term: Term) -> Iterator[None]:
+        """Append `packed` records as `append` does, while the block does something else.
 
         redis-py can't send now and read later, so this uses its connection directly. Without the
         overlap, a drain in batches of 2,000 is a ninth slower.
@@ -109,7 +109,7 @@ class Log:
         Whatever happens in the block, its end waits for Redis' answer. An exception in the block
         takes precedence over Redis' error.
         """
-        values: list[str | int | bytes] = [term.name, prev, *packed(records)]
+        values: list[str | int | bytes] = [term.name, prev, *records]
         words = ("EVALSHA", self._append.sha, 1, self.name, *values)
 
         def answer() -> None:
@@ -210,8 +210,15 @@ class Log:
         return int(self.command("XTRIM", self.name, strategy, sign, threshold))
 
 
-def packed(records: Sequence[Staged]) -> tuple[bytes, bytes]:
-    """Records and traces as APPEND takes them. Ids are text: Lua's numbers have only 53 bits.
+class Packed(NamedTuple):
+    """Records, and their traces, as APPEND takes them."""
+
+    records: bytes
+    traces: bytes
+
+
+def packed(records: Sequence[Staged]) -> Packed:
+    """Records to be appended. Ids are text: Lua's numbers have only 53 bits.
 
     A malformed trace, or a malformed or overlong state, is left out: others would send it on.
     """
@@ -221,4 +228,4 @@ def packed(records: Sequence[Staged]) -> tuple[bytes, bytes]:
         for id_, _, _, parent, state in records
         if parent and (trace := parse(parent, state))
     }
-    return msgspec.msgpack.encode(words), msgspec.msgpack.encode(traces)
+    return Packed(msgspec.msgpack.encode(words), msgspec.msgpack.encode(traces))

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from lab.chaos.proxy import Proxy
-from rocket_rides.log import LARGEST_ID, START, Log, Staged
+from rocket_rides.log import LARGEST_ID, START, Log, Staged, packed
 from rocket_rides.log.stream import APPEND
 from rocket_rides.terms import Term
 from tests.support.clusters import each_stream_server
@@ -71,7 +71,7 @@ def test_the_largest_ids_keep_every_digit(world: World) -> None:
 def test_redis_appends_while_the_caller_does_something_else(world: World) -> None:
     log, beside = world.log(), world.log()
     log.redis.script_load(APPEND)  # or it would be appended at the end of the block
-    with log.appending(RECORDS, 0, TERM):
+    with log.appending(packed(RECORDS), 0, TERM):
         eventually(lambda: written(beside) == CHAIN, "the batch in the log before the block ends")
 
 
@@ -83,7 +83,7 @@ def test_an_error_meanwhile_goes_before_redis_own_and_does_not_leave_its_answer_
     log = world.log()
     if refused:
         log.redis.set(log.name, "no stream")
-    with pytest.raises(Trouble), log.appending(RECORDS, 0, TERM):
+    with pytest.raises(Trouble), log.appending(packed(RECORDS), 0, TERM):
         raise Trouble
     if refused:
         assert log.clock() > 0
@@ -96,7 +96,7 @@ def test_a_refusal_is_raised_when_the_block_ends(world: World) -> None:
     log.redis.set(log.name, "no stream")
     done = False
     refused = pytest.raises(redis.ResponseError, match="refuses to append to the log")
-    with refused, log.appending(RECORDS, 0, TERM):
+    with refused, log.appending(packed(RECORDS), 0, TERM):
         done = True
     assert done
 
