@@ -1,1 +1,1 @@
-"""The HTTP API: takes rides, and shows rides and the consumers' totals."""
+"""The HTTP API: takes rides and ratings, and shows what became of them."""

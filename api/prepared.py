@@ -1,4 +1,4 @@
-"""The statements that run once for each ride, each in one call of libpq.
+"""The statements of a POST, each in one call of libpq.
 
 psycopg's `execute` sends, polls and receives in a handful of calls, between which the worker's
 other threads take turns: under load a POST then takes 14 to 19 % more of the API's processor time,

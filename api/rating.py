@@ -57,7 +57,7 @@ def _rate_once(
         raise NotFound(f"there is no ride {ride_id}")
     except Repeated:
         pass
-    except psycopg.errors.LockNotAvailable as refused:  # another request rates it, and may succeed
+    except psycopg.errors.LockNotAvailable as refused:  # another request may be rating it
         raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
     for [found] in writing.find(FIND_RATING, connection, str(ride_id), "rating"):
         if int(found) != stars:
