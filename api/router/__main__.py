@@ -117,14 +117,14 @@ def _move(
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
-    # The slots' own cells first: their keys win over what others kept of keys lost in a restore.
+    # The slots' own cells first: their keys win over old copies that other cells still have.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
     for keys in cells.values():
         keys.require_session()
     new = now | dict.fromkeys(chosen, target)
-    slots.write(path, new)  # before HAProxy: what it does must outlast its restart
+    slots.write(path, new)  # before HAProxy: its routing must outlast its restart
     reached(Step.SWITCHED_ON_DISK)
     cells[target].take_only(_slots_of(target, new), new=chosen)
     reached(Step.ACCEPTED)

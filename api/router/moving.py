@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 # Rides wait while we wait for a lock: briefly, and then they have their turn.
 LOCK_TIMEOUT, PAUSE = "200ms", 0.5  # the pause in seconds
-LOOKS, LOOK_AGAIN = 20, 0.1  # at the lock of a move that ends; seconds
+LOOKS, LOOK_AGAIN = 20, 0.1  # tries to take the lock of moves; seconds between them
 SESSION = {
     "lock_timeout": LOCK_TIMEOUT,
     # A session whose program or host is gone ends soon, and with it the lock.
