@@ -54,7 +54,7 @@ PRUNE_BLOCKS = """
 def prune(connection: psycopg.Connection, days: int, stop: Stop) -> int:
     """Delete the keys older than `days`, or some of them if told to stop; returns how many.
 
-    `connection` must be in autocommit mode, with the settings in SESSION.
+    `connection` must be in autocommit mode, with the settings in SESSION. Raises psycopg.Error.
     """
     [(cutoff, blocks)] = connection.execute(CUTOFF_AND_BLOCKS, [days])
     deleted = 0

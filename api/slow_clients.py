@@ -27,7 +27,7 @@ from werkzeug.exceptions import RequestTimeout
 
 WAS_READ = "rocket_rides.body_was_read"
 ANSWER_TIME = 2.0  # seconds, including all the waiting that `api.pool` allows
-ROUND = 0.5
+ROUND = 0.5  # seconds
 
 # In Linux' struct tcp_info.
 _STATE = 0
@@ -36,7 +36,7 @@ _LAST_DATA_SENT = slice(44, 48)  # milliseconds ago; at first, since the handsha
 
 
 class SlowClients:
-    """Cuts the connections to `port` that have been silent for `client_timeout` and ANSWER_TIME."""
+    """Cuts the connections to `port` silent for `client_timeout` seconds and ANSWER_TIME."""
 
     def __init__(self, port: int, client_timeout: float) -> None:
         self._port = port

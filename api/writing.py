@@ -16,7 +16,7 @@ from rocket_rides.database import refusal
 from rocket_rides.waiting import delays
 
 ATTEMPTS = 10
-FIRST_PAUSE = 0.005
+FIRST_PAUSE = 0.005  # seconds
 LONGEST_PAUSE = 0.1
 
 CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
