@@ -92,7 +92,10 @@ def lead(
     progress: waiting.Progress,
     alarms: Alarms,
 ) -> None:
-    """Drain the outbox, batch after batch, and trim the log once a second."""
+    """Drain the outbox until `stop`, and trim the log once a second.
+
+    Raises Unavailable, psycopg.Error or redis.RedisError.
+    """
     checks.require_rising_sequence(connection)
     log.wait_for_replicas()  # else each attempt would leave a batch behind
     streamer = Streamer(connection, log, config.batch_size)

@@ -49,7 +49,7 @@ WHO_IS_WAITED_FOR = """
 """
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.2  # seconds between looks while writers are waited for
-FIRST_NOTICE = 1.0
+FIRST_NOTICE = 1.0  # seconds
 NOTICE_EVERY = 10.0
 
 
@@ -61,7 +61,7 @@ class Wait(NamedTuple):
 
 
 class Barrier:
-    """Tells the highest settled position, each time it is asked. It never blocks."""
+    """Tells the highest settled position, when asked. Never blocks; raises psycopg.Error."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection

@@ -82,7 +82,10 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
 
 
 def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None:
-    """Wait until no open transaction can still commit a stranded record; logs who is waited for."""
+    """Wait until no open transaction can still commit a stranded record; logs who is waited for.
+
+    Or until `stop`. Raises psycopg.Error.
+    """
     barrier = Barrier(connection)
     barrier.settled()
     while barrier.waiting and not stop.wait(POLL):

@@ -77,7 +77,10 @@ class Upkeep:
         self._due = self._look_at = 0.0
 
     def when_due(self, last_sent: int, types: Iterable[str]) -> None:
-        """Trim, and check the sequence, once in UPKEEP_EVERY seconds; look once in LOOK_EVERY."""
+        """Trim, and check the sequence, once in UPKEEP_EVERY seconds; look once in LOOK_EVERY.
+
+        Raises Unavailable, psycopg.Error or redis.RedisError.
+        """
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
