@@ -1,8 +1,8 @@
-"""How long a total waits until the streamer has committed what it has just sent.
+"""How long a reader waits until the streamer has committed what it has just sent.
 
 An entry is in the log before the streamer's commit, and counts only after it. To look sooner is in
 vain, and keeps the streamer waiting for a processor; to look later is late. How long the commit
-takes depends on disks and on the load, so each total learns it: a look that came too soon makes
+takes depends on disks and on the load, so each reader learns it: a look that came too soon makes
 the wait longer, and each other one makes it a little shorter, down to what any commit takes. So
 about one look in twelve is still too soon.
 """
