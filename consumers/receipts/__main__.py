@@ -3,9 +3,9 @@
 It guarantees that the receipt of every ride is delivered at least once, or is a dead letter:
 refused, or tried RECEIPT_ATTEMPTS times. The log is read into an *inbox*; a *queue* is worked off;
 a *sweep* proves that the inbox is complete. Inbox and queue are one table
-(`consumers.receipts.statements`). The workers share the reading as members of a consumer group, of
-which NAME is the member, and the work by leases. A receiver tells a repetition by its
-`webhook-id`. Only what `rides` says of a ride that the streamer has committed is ever sent.
+(`consumers.receipts.statements`). The workers share the reading as members of a consumer group,
+this one as NAME, and the work by leases. A receiver tells a repetition by its `webhook-id`. Only
+what `rides` says of a ride that the streamer has committed is ever sent.
 
 What a crash leaves behind is said at each statement. In short: entries that were read are claimed
 after CLAIM_AFTER seconds, or at once by a worker of the same name; attempts that were begun count,

@@ -3,7 +3,7 @@
 A receipt is a dead letter when its receiver refused it for good, or when RECEIPT_ATTEMPTS attempts
 have failed. Nothing forgets it: it stays until it is delivered. `replay` marks it: a worker takes
 it up within a second or so, with as many attempts as at first. `drop` takes it off the list, for
-good. If they can't do some, both say which and why, and exit with status 1.
+good. What can't be replayed or dropped is named, with the reason; the exit status is then 1.
 """
 
 import argparse

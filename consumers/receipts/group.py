@@ -4,8 +4,8 @@ A group hands each entry to one of its members and keeps it *pending* until it i
 Redis 6.2 and newer and on Valkey:
 
 * A group begins and ends with its stream: a flush, or whoever deletes the stream, deletes it too.
-  Then a read says NOGROUP. One that was waiting sleeps on to its time-out on 6.2; newer ones wake
-  it with UNBLOCKED.
+  Then a read says NOGROUP. A read that was waiting sleeps on to its time-out on 6.2; newer servers
+  wake it with UNBLOCKED.
 * An entry that was trimmed stays pending, under an id without fields. XAUTOCLAIM answers nil for it
   on 6.2, without its id: so `take_over` looks, and acknowledges it, in one script. The sweep finds
   its ride.

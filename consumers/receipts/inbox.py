@@ -1,9 +1,8 @@
 """The loop that reads the log into the inbox. It never waits for a delivery.
 
 A worker is given entries by the group, puts their rides into the inbox, and only then acknowledges
-them. So a pending entry is one that somebody is about to put there, or died before he did: such
-entries are claimed after CLAIM_AFTER, the worker's own at once when it starts anew. Records of
-other types pass.
+them. So whoever was given a pending entry is about to do so, or has died: such entries are claimed
+after CLAIM_AFTER, and a worker's own at once when it starts anew. Records of other types pass.
 """
 
 import logging

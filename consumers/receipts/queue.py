@@ -34,11 +34,11 @@ ALL = "-infinity"  # where a look at the whole queue begins
 class Attempt(NamedTuple):
     """An attempt that is written down, and may be made until the `deadline`.
 
-    That is on the monotonic clock, and counts from before the lease was asked for: so nothing is
-    sent once another worker may take the receipt. It is the `number`-th since the last replay, but
-    for those that don't count. Of those before it, the last `unfinished` have no known end. Where
-    `is_exhausted`, no attempt is left, and it is not made. `reason` is why the last one whose end
-    is known failed.
+    The deadline is on the monotonic clock, and counts from before the lease was asked for: so
+    nothing is sent once another worker may take the receipt. `number` counts the attempts since the
+    last replay, this one included, without those that are excused. Of those before it, the last
+    `unfinished` have no known end. Where `is_exhausted`, no attempt is left, and it is not made.
+    `reason` is why the last one whose end is known failed.
     """
 
     receipt: Receipt

@@ -61,7 +61,7 @@ SET_ASIDE = """
 # Quarantined is what was taken twice in a row, without anybody having written down how that ended.
 # Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that none
 # costs another its attempts; those with the fewest such attempts come first. Receipts that are not
-# quarantined go out beside it: alone, it would hold up its worker for a whole time-out.
+# quarantined go out beside it: else it would hold up its worker for a whole time-out.
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
