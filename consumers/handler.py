@@ -132,7 +132,7 @@ class Handler(ABC):
     def ask_for_repair(self) -> psycopg.Cursor | None:
         """Ask, in each round, whether a repair is due: the answer is one row of one column.
 
-        In no transaction. The cursor is returned as it is, for the question travels to the server
+        In no transaction. The cursor is returned unread: the question travels to the server
         together with the reader's own. None means that there is never a repair. By default, this
         asks whether a recount is due.
         """

@@ -27,7 +27,7 @@ PAUSE = 0.25
 LONGEST_PAUSE = 0.5
 SHARE = 0.1
 # When a ride comes after a pause, the totals get the processors first: nobody waits for the rollup.
-GIVE_WAY = 0.02
+GIVE_WAY = 0.02  # seconds
 
 
 class Lead:

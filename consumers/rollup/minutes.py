@@ -7,8 +7,8 @@ import psycopg
 from consumers.rollup.generation import Generation, overtaken
 from rocket_rides.terms import StateLost
 
-# One statement, so one snapshot of the rides and of last_sent. That labels the result, as `upto`:
-# the label says which rides are in it, so those above it don't count.
+# One statement, so one snapshot of the rides and of last_sent, which labels the result, as `upto`:
+# rides above it don't count.
 #
 # Rides are looked up in stretches, since a backlog has thousands of minutes in a row. The index on
 # created_at finds them: a condition on the id would tempt the planner to use the index on ids. And
