@@ -17,6 +17,7 @@ def config(url: str, cell: int | None = None) -> Config:
 def upgrade(url: str, cell: int | None = None) -> None:
     """Upgrade the database. Processes that do so at once wait for one another.
 
-    A database without the schema becomes that cell, or cell 0. Raises Refused if it is another one.
+    A database without the schema becomes that cell, or cell 0. Raises Refused if it is another one,
+    Unavailable, or an error of Alembic's, SQLAlchemy's or psycopg's.
     """
     command.upgrade(config(url, cell), "head")

@@ -143,8 +143,8 @@ CREATE TABLE checkpoints (
     -- Of its own types.
     records_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_records_healed CHECK (records_healed >= 0),
-    -- Too low for the rollup: its new leader begins at a lower position, where what was sent
-    -- again may be new to it.
+    -- Too low for the rollup: its new leader begins at a lower position, and takes re-sends from
+    -- there on for new records.
     resends_skipped bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
@@ -278,7 +278,7 @@ CREATE INDEX receipts_quarantined ON receipts (unfinished, due_at)
     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2;
 CREATE INDEX receipts_dead ON receipts (ride_id) WHERE outcome = 'dead';
 CREATE INDEX receipts_replay ON receipts (replay_at) WHERE replay_at IS NOT NULL;
--- Those that wait for somebody's decision, to be counted without those that were dropped.
+-- Those that wait for somebody's decision: counting them does not visit those that were dropped.
 CREATE INDEX receipts_waiting ON receipts (ride_id)
     WHERE outcome = 'dead' AND dropped_at IS NULL AND replay_at IS NULL;
 
