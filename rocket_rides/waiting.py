@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 
-FIRST_DELAY = 0.05
+FIRST_DELAY = 0.05  # seconds
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
 STARTING_UP = 20.0  # seconds in which waiting for a server is no reason for a warning
@@ -63,7 +63,10 @@ class Progress:
 
 
 class Complaint:
-    """Warns why a process waits: after `patience` seconds, and then every REPEAT_AFTER seconds."""
+    """Warns why a process waits, if it does so for `patience` seconds.
+
+    Then it warns of each new reason at once, and of the same one every REPEAT_AFTER seconds.
+    """
 
     def __init__(self, patience: float = 0) -> None:
         self._said = ""
