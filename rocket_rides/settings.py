@@ -145,7 +145,7 @@ class Settings(BaseSettings):
     """Seconds until workers take over log entries that another has read, but not put into the
     inbox."""
     sweep_after: float = Field(default=30, ge=0.1, le=3600)
-    """Seconds until the sweep puts a ride into the inbox that the log has not brought."""
+    """Seconds until the sweep puts a ride that the log has not brought into the inbox."""
     watch_host: str = "127.0.0.1"
     """The address on which the live page listens; its buttons need a loopback address."""
     watch_port: int | None = Field(default=None, ge=1, le=65535)

@@ -33,7 +33,7 @@ UNQUOTED = "a /, ?, # or % in a user's name or a password must be percent-encode
 
 
 def postgres(url: str) -> str:
-    """A URL of libpq's, also as SQLAlchemy writes it. Raises ValueError."""
+    """A URL as libpq reads it, also made from SQLAlchemy's form. Raises ValueError."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
