@@ -117,7 +117,7 @@ def _move(
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
     reached(Step.REFUSED)
-    # The slots' own cells first: their keys win over old copies that other cells still have.
+    # The slots' own cells first: after a restore, their keys win over old copies in other cells.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
     reached(Step.COPIED)
