@@ -115,7 +115,7 @@ class ReceiptsVerdict:
     upto: int = 0  # the complete_to; the least, if a repair has set it back meanwhile
     rides: int = 0  # looked at
     missing: WrongRides = NONE_WRONG  # they have no outcome
-    strange: WrongRides = NONE_WRONG  # they have an outcome, and don't exist
+    strange: WrongRides = NONE_WRONG  # they have a receipt, and don't exist
     proved: Proved = field(default_factory=Proved, compare=False)  # by now, for the next run
 
     @property

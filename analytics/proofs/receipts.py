@@ -1,4 +1,4 @@
-"""The receipts: every ride up to their `complete_to` has one outcome, and each outcome a ride.
+"""The receipts: every ride up to their `complete_to` has one outcome, and each receipt a ride.
 
 There is never more than one, since the ride is the key of the table. Whether there is one, a join
 in Postgres tells. Each stretch of rides is read in one statement, so in one snapshot, together with
@@ -8,10 +8,10 @@ in Postgres tells. Each stretch of rides is read in one statement, so in one sna
 A night looks at the rides since the last one; at the stretches that the last one could not prove,
 because something was wrong or `complete_to` had been set back; and at a random sample of the
 others. When the warehouse is built anew, as after a repair, it looks at all rides. And each night
-looks for outcomes whose ids are below this cell's, or above all that it has looked at.
+looks for receipts without a ride below this cell's ids, and above all that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
-without an outcome is in the queue. Nothing repairs an outcome of a ride that does not exist:
+without an outcome is in the queue. Nothing repairs a receipt of a ride that does not exist:
 docs/reconcile.md says what a person does.
 """
 

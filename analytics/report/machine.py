@@ -18,8 +18,8 @@
                     the rollup itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
                     {rides, distance}, and rolled_up is null for a missing minute
     receipts        {upto, rides, missing, strange, agrees}, or null: missing rides have no outcome,
-                    strange ones have one and don't exist; each is {rides, ids}, how many there
-                    are, and the lowest of them
+                    strange ones have a receipt and don't exist; each is {rides, ids}, how many
+                    there are, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a row, with another distance than their ride's
     ratings         {consumers, agrees}, or null: [{name, position, ratings, stars, stray,
