@@ -48,13 +48,13 @@ class OpenTable(NamedTuple):
 
     @property
     def owner(self) -> tuple[str, str]:
-        """The database that the run read, and the term under which that wrote."""
+        """The database that the run read, and its newest term at the time."""
         newest = self.ledger.owners[-1]
         return newest.database_id, newest.term
 
 
 def opened(warehouse: str) -> OpenTable:
-    """The table in a warehouse. Raises Unavailable if it is not one cell's."""
+    """The table in a warehouse. Raises Unavailable if it can't be read, or is not one cell's."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 

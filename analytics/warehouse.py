@@ -136,7 +136,7 @@ class Warehouse:
     def publish(self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner) -> None:
         """Make the placed files count: rides past `after`, which `ledger` includes.
 
-        Where `after` is 0, they replace all files that were there.
+        Where `after` is 0, they replace all files that were there. Raises OSError, too.
         """
         night = Night(after, ledger.after_run(self.table.run + 1, owner))
         self.table.commit(files, "append" if after else "overwrite", night)
