@@ -1,7 +1,7 @@
 """Emit: write a run's result as a row, and ask whoever was wrong to put it right.
 
-A total is reset by its consumer, a minute is computed anew by the rollup, and the sweep looks again
-at the rides from the first one whose receipt has no outcome.
+Consumers reset their totals and recount their ratings, the rollup computes minutes anew, and the
+sweep looks again at the rides from the first one whose receipt has no outcome.
 """
 
 import msgspec

@@ -89,7 +89,7 @@ def this_table(connection: "psycopg.Connection", name: str = "rides") -> str:
 
 
 def for_executors(url: str, *modules: ModuleType) -> str:
-    """The database's URL for code that runs on executors, which these modules are sent to."""
+    """The database's URL for code on executors; this module and `modules` are sent with it."""
     options: dict[str, Any] = {
         "application_name": "reconciler",
         "connect_timeout": 10,

@@ -67,7 +67,7 @@ class Ledger(msgspec.Struct, frozen=True):
         return bisect_left(self.blocks, ride_id, key=lambda block: block.upto)
 
     def upto(self, ride_id: int, pieces: Sequence[Piece]) -> Tally:
-        """All rides up to `ride_id`: whole blocks, then the rest from `pieces`, cut there."""
+        """All rides up to `ride_id`, a cut of `pieces`: whole blocks, and the rest from those."""
         if ride_id > self.position:
             return self.total.plus(between(pieces, self.position, ride_id))
         if ride_id == 0:

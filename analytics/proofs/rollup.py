@@ -4,12 +4,12 @@ Spark adds up all rides of the days in question up to the frozen one, F. Then th
 read, in one snapshot with its `complete_to`, C. Let c be the lesser of F and C.
 
 A minute is compared if the snapshot shows no ride of it above c, up to `last_sent`. The rollup
-promises that a row with the label U is the sum of the minute's rides up to U; and if U is below C,
-that the minute has no ride between them. No label is above the snapshot's `last_sent`. So the row
-of a compared minute must be the sum of its rides up to c, whatever U is, and that is what Spark
-has: the rollup may go on meanwhile. Where a repair has set C back, the minutes that it concerns
-have a ride above C. And a minute that is not compared has a ride above c, so its day is one of
-those in question once C has passed that ride.
+promises that a row with the label U is the sum of the minute's rides up to U; and that, if U is
+below C, the minute has no ride past U, up to C. No label is above the snapshot's `last_sent`. So
+the row of a compared minute must be the sum of its rides up to c, whatever U is, and that is what
+Spark has: the rollup may go on meanwhile. Where a repair has set C back, the minutes that it
+concerns have a ride above C. And a minute that is not compared has a ride above c, so its day is
+one of those in question once C has passed that ride.
 
 Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
 If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.

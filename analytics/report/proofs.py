@@ -22,7 +22,7 @@ NOTHING_TO_COMPARE = "nothing to compare"
 
 
 class Proof(NamedTuple):
-    """A line of the table. `looked_at` says how many of what were compared, and up to where.
+    """A line of the table. `looked_at` says what was compared, how many, and up to where.
 
     `named` lists what is wrong: sentences, each with the names of what it is about.
     """
@@ -146,7 +146,7 @@ def moment(of: datetime) -> str:
 
 
 def clauses(result: Result) -> Iterator[str]:
-    """For the verdict, beside the totals: with what something is wrong, or what else agrees."""
+    """For the verdict: what is wrong beside the totals, or what else agrees."""
     found = list(proofs(result))
     if wrong := [proof.name for proof in found if not proof.agrees]:
         yield f"something is wrong with {_listed(wrong)}"
