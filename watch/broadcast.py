@@ -19,7 +19,7 @@ from watch.watching import Watcher, nothing
 
 MOST_STREAMS = 1000
 WRITE_TIME = 10.0  # seconds
-BUFFER = 16 * 1024  # bytes, in the kernel; which doubles it
+BUFFER = 16 * 1024  # bytes in the kernel, which doubles it
 RETRY = 500  # milliseconds until a browser connects again
 
 
@@ -70,7 +70,7 @@ class Broadcast:
         await response.prepare(request)
         sent, wrote_at = None, loop.time()
         while not self.ending:
-            # Until it has read the last event, nothing is kept for it: it then gets all parts.
+            # It gets an event once it has read the last one. Nothing that it misses is kept for it.
             if not transport.get_write_buffer_size():
                 self._render()
                 await response.write(self._event_after(sent))
@@ -81,7 +81,7 @@ class Broadcast:
             await self._watcher.next_look()
 
     def _event_after(self, sent: int | None) -> bytes:
-        """The event for an onlooker who was last sent `sent`: with all parts, if that is older."""
+        """The event after rendering `sent`: what changed, or all parts if it missed a rendering."""
         if sent == self._number:
             return b": nothing new\n\n"
         if sent == self._number - 1:

@@ -76,7 +76,7 @@ class Reader:
     latency_seconds: float | None = None
     counts: Counts | None = None  # of a checkpoint
     silent_processes: int = 0  # sessions that hang, which are not at work
-    types: tuple[str, ...] = ()  # of the records that it handles; who is not ours need not say
+    types: tuple[str, ...] = ()  # of the records that it handles; an outside reader need not say
     ratings: int | None = None  # that a consumer of ratings has counted
     stars: int | None = None  # in these
 
@@ -108,7 +108,7 @@ class Rollup:
     lead: Lead
     complete_to: int
     minutes_set_aside: int
-    dirty_minutes: int | None  # None while Redis is away
+    dirty_minutes: int | None  # None while Redis does not tell
 
 
 @dataclass(frozen=True)

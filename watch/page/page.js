@@ -4,7 +4,7 @@ const PATIENCE = 4000; // ms without a tick: the server hangs
 const RESTART = 1000; // ms without a connection: the server is gone
 const KEPT = 200; // events
 const byId = (id) => document.getElementById(id);
-const waiting = new Map(); // parts that somebody is just using: replaced when they are done
+const waiting = new Map(); // parts that are in use right now: replaced afterwards
 let source, watchdog, gone;
 
 function isUsed(part) {

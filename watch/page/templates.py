@@ -23,7 +23,7 @@ _frame = (HERE / "page.html").read_text() + STYLE + SCRIPT
 VERSION = hashlib.sha256(_frame.encode()).hexdigest()[:12]
 
 # Seconds. A reader that is further behind is pointed out, though that is no problem yet. A receipt
-# that its receiver puts off is sent again after one second, and then after three more.
+# that its receiver puts off is sent again within a second, and then within three more.
 NOTED = 1.5
 RECEIPTS_NOTED = 3.0
 
@@ -44,7 +44,7 @@ def iso(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-# The first words of sentences; others are names, or commands that begin with one.
+# Only these get a capital: other first words are names of consumers, programs or servers.
 BEGIN_SENTENCES = {"a", "all", "it", "its", "more", "nobody", "no", "readers", "reconciliation",
                    "start", "the"}  # fmt: skip
 
