@@ -48,7 +48,7 @@ class RunningFleet(list[Service]):
 
 
 def running_fleet(config: Settings) -> RunningFleet:
-    """What honcho started beside `servers` of our folder. Raises Unavailable without a consumer."""
+    """The services that run on our data folder. Raises Unavailable if no consumer is among them."""
     fleet = RunningFleet()
     honcho = _honcho(config.data_dir)
     for process in honcho.children(recursive=True) if honcho else []:
@@ -78,7 +78,10 @@ def _honcho(data: Path) -> psutil.Process | None:
 
 @contextmanager
 def frozen(processes: list[psutil.Process]) -> Iterator[None]:
-    """SIGSTOP; a shell sends SIGCONT at the end of the block, or when this process is killed."""
+    """SIGSTOP; a shell sends SIGCONT at the end of the block, or when this process is killed.
+
+    Raises psutil.Error.
+    """
     with subprocess.Popen(
         ["/bin/sh", "-c", CONTINUE_LATER, "sh", *(str(process.pid) for process in processes)],
         stdin=subprocess.PIPE,

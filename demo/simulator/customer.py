@@ -48,7 +48,8 @@ class Customer:
     async def open_at(self, url: str) -> web.AppRunner:
         """Listen at the host, port and path of `url`.
 
-        Raises OSError where that is impossible: the port is taken, or the host is another machine.
+        Raises OSError where that is impossible: the port is taken, or the host is another machine;
+        UnicodeError if it is no host name.
         """
         parts = urlsplit(url)
         # It would log a traceback for whatever is no HTTP.
