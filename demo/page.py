@@ -83,7 +83,7 @@ class Demolition:
             self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
-        words = line.replace("`", "").strip()  # they mark what a terminal is given
+        words = line.replace("`", "").strip()  # backquotes, which mark commands
         self._breakage.going_on = words
         self._watcher.say(words, mood, narrated=True)
 

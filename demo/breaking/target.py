@@ -48,8 +48,8 @@ class Target:
     def rides_while_frozen(self) -> int:
         """Wait while the consumer is frozen; returns the newest ride afterwards.
 
-        Raises Unavailable if it may have missed nothing, so that nothing is broken: the first batch
-        that is sent meanwhile may already be in the socket from which it reads.
+        Raises Unavailable if the consumer may have missed nothing: the first batch that is sent
+        meanwhile may already be in its socket.
         """
         before, ends = self.healing.newest_ride(), time.monotonic() + self.seconds
         sent = {terms.last_sent(self.connection)}

@@ -5,7 +5,7 @@ A server that dies is restarted, every time. The database is migrated once it ca
 SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
 others to disconnect from Postgres, then stops the servers, well before honcho would kill it. It
 exits by itself only when a server can never start, the database can't be migrated, or its folder is
-unusable, damaged or another fleet's. Damaged means: a server that never served exits by itself.
+unusable, damaged or another fleet's: damaged, if a server exits before it has ever served.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 

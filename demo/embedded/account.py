@@ -61,7 +61,7 @@ class Account:
     def make_private(self, folder: Path) -> None:
         """Create `folder` for this account alone. Raises NeverStarts if another user owns it."""
         folder.mkdir(PRIVATE, exist_ok=True)
-        # In /tmp another user may come first, with a symbolic link, too. Nobody can replace ours.
+        # In /tmp another user may have made it, even as a symbolic link. Nobody can replace ours.
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode):
             raise NeverStarts(f"{folder} is not a plain folder; remove it first")
