@@ -39,7 +39,7 @@ RATE = """
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """One run first that does not count: its worker creates the group that keeps the log."""
+    """One run first that does not count: its workers create the group that keeps the log."""
     rate = Figure(
         f"Receipts of {BACKLOG:,} rides",
         "receipts/s",

@@ -4,7 +4,7 @@ Every ride has an Idempotency-Key, and is posted again under it until an answer 
 six begins with a client that hangs up after half of the request, or before the answer; half of
 these are never posted again. One in twenty is posted again seconds after it was answered. Of the
 rides that were answered, three in ten are rated. A quarter of the clients' requests belong to a
-trace, and half have malformed headers of one.
+trace, and half have malformed trace headers.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
 FORM = "application/x-www-form-urlencoded"
-TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
+TIMEOUT = 4.0  # seconds; the API answers within three unless it is stopped
 AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
 AGAIN = 0.05  # of the rides
 RATED = 0.3  # of the rides

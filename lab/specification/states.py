@@ -38,7 +38,7 @@ class Entry(Value, frozen=True):
 
 
 class Consumer(Value, frozen=True):
-    """Its checkpoint and total; the entries it has read, and `known`, which was sent as well."""
+    """Its checkpoint and total; the entries it read, and `known`, a last_sent past those, or 0."""
 
     redis_id: int = 0
     ride_id: int = 0

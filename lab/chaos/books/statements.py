@@ -173,7 +173,7 @@ AT_ANY_MOMENT = (
     *(RESETS, WRONG_MINUTES, OTHER_NIGHTS),
 )
 
-# When nothing is left to do: every total stands at the last ride, and nothing was set aside.
+# When nothing is left to do, every consumer stands at the last record, and nothing is set aside.
 COUNTED = """
     WITH newest AS (
         SELECT coalesce(max(id), cell_start()) AS position FROM log_records

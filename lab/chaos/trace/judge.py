@@ -4,9 +4,9 @@ Each commit must be a transition that the specification allows in that state, wi
 was recorded (`lab.chaos.trace.specified`); or a drift of the nemesis; or a reset. Any other commit
 is refused.
 
-The onlooker may have missed an entry only where a fault may have hidden it. What the onlooker saw,
-a consumer may have missed only where a fault may have taken it. Each life of the database is judged
-by itself, from the rows that it begins with, which must be right.
+The onlooker may have missed an entry only where a fault may have hidden it. A consumer may have
+missed what the onlooker saw only where a fault may have taken it. Each life of the database is
+judged by itself, from the rows that it begins with, which must be right.
 """
 
 from collections import Counter, defaultdict
