@@ -8,7 +8,7 @@ from functools import partial
 from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL, make
 from lab.chaos.faults.scene import Fault, Moot, Scene
 
-LATEST = 15.0  # seconds until the job is killed; a run takes up to a minute
+LATEST = 15.0  # seconds until the job is killed; a run takes a minute or so
 PATIENCE = 10.0  # seconds for the next run, for its Java, for Postgres, or for a victim
 AGAIN = 0.1
 
