@@ -75,7 +75,9 @@ def opened(warehouse: str) -> OpenTable:
     except (DeltaError, OSError) as error:
         raise Unavailable(f"{warehouse} can't be read: {printable(in_one_line(error))}") from None
     if newest is None:
-        raise Unavailable(f"{warehouse} has a table that no reconciliation has written")
+        # delta-rs finds no history where there are such signs.
+        signs = ", or there is a # or a ? in its path" if {*"#?"} & {*place} else ""
+        raise Unavailable(f"{warehouse} has a table that no reconciliation has written{signs}")
     try:
         ledger = msgspec.convert(newest["reconciliation"], Night).ledger
     except msgspec.ValidationError as error:

@@ -9,6 +9,7 @@ answers 503 with Retry-After. Nothing depends on how long anybody waits, or on w
 import sys
 import time
 from collections.abc import Callable, Mapping, Set
+from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -133,7 +134,7 @@ class Keys:
         It refuses all others. On return, whatever was under way has its key committed, or will
         fail. Returns the slots whose keys it takes.
         """
-        return self._patiently(lambda: self._take_only(slots, new))
+        return self._patiently(lambda: self._take_only(slots, new), f"cell {self.cell}")
 
     def _take_only(self, slots: Set[str], new: Set[str]) -> set[str]:
         self._connection.execute(LOCK, prepare=False)
@@ -149,7 +150,8 @@ class Keys:
         A key that is here already stays. Raises Refused if it has another ride here while the
         source has its slot (`owned`): then only the source may have taken the key.
         """
-        return self._patiently(lambda: self._copy(source, slots, owned))
+        either = f"cell {source.cell} or cell {self.cell}"
+        return self._patiently(lambda: self._copy(source, slots, owned), either)
 
     def _copy(self, source: "Keys", slots: Set[str], owned: Set[str]) -> int:
         self._connection.execute(BESIDE)
@@ -181,14 +183,15 @@ class Keys:
         lost: list[int] = []
         for cell in others:
             lost += [id_ for [id_] in cells[cell]._connection.execute(LOST, [rides[cell]])]
-        self._patiently(lambda: self._connection.execute(FORGET, [lost]))
+        forget = partial(self._connection.execute, FORGET, [lost])
+        self._patiently(forget, f"cell {self.cell}")
 
     def require_session(self) -> None:
         """Raise psycopg.Error if the session was lost, and with it the lock."""
         self._connection.execute("SELECT")
 
-    def _patiently(self, once: Callable[[], T]) -> T:
-        """Do it in a transaction; again, while somebody else holds a lock for long."""
+    def _patiently(self, once: Callable[[], T], where: str) -> T:
+        """Do it in a transaction; again, while somebody holds a lock for long in that cell."""
         said = False
         while True:
             try:
@@ -196,7 +199,7 @@ class Keys:
                     return once()
             except psycopg.errors.LockNotAvailable:
                 if not said:
-                    waits = f"cell {self.cell}: waiting for a lock on idempotency_keys"
+                    waits = f"{where}: waiting for a lock on idempotency_keys"
                     print(waits, file=sys.stderr, flush=True)  # noqa: T201
                 said = True
                 time.sleep(PAUSE)

@@ -56,7 +56,8 @@ SET_ASIDE = """
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
 # before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
 # them with their attempt until the lease has run out. SKIP LOCKED: what another worker is taking is
-# no longer ours to take. (An attempt's number can't be its lease: some are given out twice.)
+# no longer ours to take. (An attempt's number can't be its lease: a receipt that is taken to be
+# given up, which is no attempt, still has that of its last one.)
 #
 # Quarantined is what was taken twice in a row, without anybody having written down how that ended.
 # Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that none

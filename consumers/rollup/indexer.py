@@ -57,7 +57,8 @@ class Indexer:
         self._size = AT_ONCE  # of the next batch
         # The minutes in quarantine. Those that an earlier lead set aside are among them.
         aside = set_aside.listed(connection)
-        self._attempts = Counter({minute.minute: ATTEMPTS for minute in aside})
+        self._aside = {minute.minute for minute in aside}
+        self._attempts = Counter(dict.fromkeys(self._aside, ATTEMPTS))
 
     def run_once(self, marked_upto: int) -> bool:
         """Compute what is dirty; returns whether there may be more to do without a pause.
@@ -101,15 +102,18 @@ class Indexer:
 
     def _try(self, mark: Mark) -> bool:
         """Compute a quarantined minute, or set it aside; False if its row was locked."""
-        self._attempts[mark.minute] += 1
-        attempts = self._attempts[mark.minute]
-        error = self._compute([mark], LONG if attempts == ATTEMPTS else SHORT)
+        minute = mark.minute
+        self._attempts[minute] += 1
+        is_last = self._attempts[minute] >= ATTEMPTS
+        was_aside = minute in self._aside
+        error = self._compute([mark], LONG if is_last and not was_aside else SHORT)
         if isinstance(error, psycopg.errors.LockNotAvailable):
-            return False  # it stays dirty until the lock is released
-        if error and attempts < ATTEMPTS:
+            return False  # it stays dirty until the lock is released, and has the LONG time then
+        if error and not is_last:
             return True
         if error:
-            self._set_aside(mark, refusal(error), ATTEMPTS if attempts == ATTEMPTS else 1)
+            self._aside.add(minute)
+            self._set_aside(mark, refusal(error), 1 if was_aside else ATTEMPTS)
         self._remove([mark])
         return True
 
@@ -124,6 +128,7 @@ class Indexer:
             self.computed += len(marks)
             for minute in minutes:
                 self._attempts.pop(minute, None)
+                self._aside.discard(minute)
         reached(Step.AFTER_COMPUTING)
         return failed
 

@@ -56,8 +56,9 @@ def main() -> None:
             lock(config.data_dir)
         try:
             run(servers, config, stop)
-        finally:  # a server that had to be killed has left its socket there
-            shutil.rmtree(config.socket_dir, ignore_errors=True)
+        finally:
+            if servers:  # one that had to be killed has left its socket there
+                shutil.rmtree(config.socket_dir, ignore_errors=True)
     except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
 

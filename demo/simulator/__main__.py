@@ -122,11 +122,11 @@ def arguments() -> argparse.Namespace:
     add("--rides", type=int, metavar="N", help="stop after N rides (default: never)")
     add("--rate", type=float, default=2.0, help="rides a second; 0: no limit (default: 2)")
     add("--concurrency", type=int, default=1, metavar="C", help="rides at once")
-    received = "receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)"
+    received = "receive the rides' receipts at RECEIPT_URL (default: yes, unless --rides is given)"
     add("--receipts", action=argparse.BooleanOptionalAction, help=received)
     given = parser.parse_args()
-    if given.rate < 0 or given.concurrency < 1:
-        parser.error("a rate is at least 0, and the concurrency at least 1")
+    if given.rate < 0 or given.concurrency < 1 or (given.rides is not None and given.rides < 1):
+        parser.error("a rate is at least 0; rides and the concurrency are at least 1")
     return given
 
 

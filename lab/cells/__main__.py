@@ -22,6 +22,7 @@ from pathlib import Path
 import psycopg
 
 from demo.embedded.failures import NeverStarts, ServerFailed
+from lab.arguments import positive
 from lab.cells.books import check
 from lab.cells.drill import Drill
 from lab.cells.network import IP
@@ -99,9 +100,13 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     new = random.randrange(2**32)
     add("--seed", type=int, default=new, help="the order of faults (default: a new one)")
-    late = "no new fault begins after this, once each kind has struck (default: %(default)g)"
-    add("--seconds", type=float, default=60, help=late)
-    add("--rate", type=float, default=80, help="requests a second, in all (default: %(default)g)")
+    late = (
+        "seconds after which no new fault begins, once each kind has struck (default: %(default)g)"
+    )
+    add("--seconds", type=positive, default=60, help=late)
+    add(
+        "--rate", type=positive, default=80, help="requests a second, in all (default: %(default)g)"
+    )
     return parser.parse_args()
 
 

@@ -115,7 +115,7 @@ class Mover(threading.Thread):
             with suppress(subprocess.TimeoutExpired):
                 moving.wait(part * self._took)
             moving.kill()
-        while moving.wait() != 0:
+        while moving.wait(PATIENCE) != 0:
             if time.monotonic() > began + PATIENCE:
                 raise TimeoutError(f"slots {slots} could not be moved to cell {cell}")
             if moving.returncode > 0:

@@ -22,6 +22,7 @@ import psycopg
 from demo.embedded import stock
 from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
+from lab.arguments import positive
 from lab.chaos.faults import FAULTS
 from lab.chaos.fleet import RATE, Fleet
 from lab.chaos.machines import enter_own_namespace
@@ -96,13 +97,6 @@ def arguments() -> argparse.Namespace:
     server = "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)"
     add("--stream-server", choices=STREAM_SERVERS, default="valkey", help=server)
     return parser.parse_args()
-
-
-def positive(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
 
 
 if __name__ == "__main__":

@@ -64,6 +64,24 @@ def test_of_twenty_requests_at_once_one_rates_the_ride(world: World) -> None:
     assert (world.value("SELECT count(*) FROM ratings"), world.staged()) == (1, 2)
 
 
+def test_a_lock_on_the_rides_makes_a_503_that_says_that_nothing_was_taken(
+    api: Api, world: World
+) -> None:
+    [ride] = world.take(5)
+    with transaction(world) as holding:
+        holding.execute("LOCK TABLE rides IN ACCESS EXCLUSIVE MODE")
+        answer = api.client.post(f"/rides/{ride}/rating", data={"stars": "3"})
+    assert is_problem(answer, 503, "/openapi.json#rating-not-taken")
+
+
+def test_another_request_that_is_rating_the_ride_may_succeed(api: Api, world: World) -> None:
+    [ride] = world.take(5)
+    with transaction(world) as holding:
+        holding.execute(RATE, [ride, 3])
+        answer = api.client.post(f"/rides/{ride}/rating", data={"stars": "3"})
+    assert is_problem(answer, 503, "/openapi.json#rating-maybe-taken")
+
+
 @pytest.fixture(scope="module")
 def refusing(module_world: World) -> Iterator[Api]:
     """One API for all refusals, with one ride that nobody rates."""

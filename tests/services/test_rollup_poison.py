@@ -158,6 +158,24 @@ def test_a_minute_that_takes_too_long_holds_up_the_others_for_a_bounded_time(
     assert is_complete(world)
 
 
+def test_a_minute_that_is_locked_at_its_long_try_has_the_long_time_afterwards(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "SHORT", "100ms")
+    monkeypatch.setattr(minutes, "LONGEST_LOCK", "50ms")
+    send_at(world, *RIDES)
+    leading = lead(world)
+    hurry(leading)
+    slowly = "IF new.minute = '2026-03-01 10:01Z' THEN PERFORM pg_sleep(0.3); END IF; RETURN new;"
+    trigger(world, "slow", "BEFORE INSERT ON ride_minutes", slowly)
+    with transaction(world) as holding:
+        holding.execute("SELECT FROM ride_minutes WHERE minute = '2026-03-01 10:01Z' FOR UPDATE")
+        send_at(world, ("2026-03-01 10:01:02Z", 1))
+        rounds(leading, 12)
+    hurry(leading)
+    assert is_complete(world)
+
+
 def test_many_bad_minutes_are_tried_one_in_each_round_but_without_a_pause(world: World) -> None:
     world.connection.execute("ALTER TABLE ride_minutes ADD CONSTRAINT poison CHECK (rides < 2)")
     send_at(world, *RIDES)

@@ -1,0 +1,11 @@
+"""Values of the lab's command lines."""
+
+import argparse
+
+
+def positive(text: str) -> float:
+    """A number above 0. Raises argparse.ArgumentTypeError."""
+    number = float(text)
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
