@@ -76,7 +76,9 @@ def opened(warehouse: str) -> OpenTable:
         raise Unavailable(f"{warehouse} can't be read: {printable(in_one_line(error))}") from None
     if newest is None:
         # delta-rs finds no history where there are such signs.
-        signs = ", or there is a # or a ? in its path" if {*"#?"} & {*place} else ""
+        signs = (
+            ", or there is a # or a ? in its path" if any(sign in place for sign in "#?") else ""
+        )
         raise Unavailable(f"{warehouse} has a table that no reconciliation has written{signs}")
     try:
         ledger = msgspec.convert(newest["reconciliation"], Night).ledger

@@ -30,7 +30,7 @@ def end_with_honcho(end: Callable[[], None]) -> None:
 
 
 def _wait(fork: int, honcho: int, end: Callable[[], None]) -> None:
-    # When honcho ends, the fork gets another parent; when the fork ends, this process does.
+    # An orphan gets another parent: the fork when honcho ends, this process when the fork ends.
     while honcho and _parent(os.getppid()) == honcho:
         time.sleep(POLL)
     if honcho and os.getppid() == fork:

@@ -30,7 +30,8 @@ class Kind(Enum):
     RETRY = "retry"
     AWAY = "away"
     REFUSED = "refused"
-    STOPPED = "stopped"  # by SIGTERM, or by the lease's end; the receiver may have the receipt
+    # By SIGTERM: the receiver may have the receipt. Or the lease ran out: nothing was sent.
+    STOPPED = "stopped"
 
 
 class Verdict(NamedTuple):

@@ -73,6 +73,8 @@ LIMITS = """
     SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)
 """
 LONGEST_LOCK = "1s"
+# COMPUTE would meet a locked row only after it has counted the rides: of a giant minute, for long.
+LOCK_ROW = "SELECT FROM ride_minutes WHERE minute = %s FOR NO KEY UPDATE"
 
 
 def compute(
@@ -89,6 +91,8 @@ def compute(
     values = {"generation": generation.name, "minutes": list(minutes)}
     with connection.transaction():
         connection.execute(LIMITS, [limit, LONGEST_LOCK])
+        if len(minutes) == 1:
+            connection.execute(LOCK_ROW, list(minutes))
         row = connection.execute(COMPUTE, values).fetchone()
         if row is None:
             raise overtaken()

@@ -78,7 +78,7 @@ class Total(Handler):
     def repair(self) -> Reset:
         """Apply the newest reset, if it is pending, and recount, if that was asked for."""
         reset = apply_newest(self.connection, self.name)
-        if reset.applied:
+        if reset.applied:  # so that a recount tells what it found
             self.distance = reset.applied.to_total
         super().repair()  # last: a reset that was asked for earlier may lack what was repaired
         return reset

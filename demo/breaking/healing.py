@@ -17,7 +17,7 @@ from demo.breaking.running_fleet import RECEIPTS, ROLLUP, SIMULATOR, TOTALS, Run
 from rocket_rides.database import one_row
 
 LOOK_EVERY = 0.1  # seconds
-# Seconds. A receipt that was put off three times comes after 1 + 3 + 9 at most.
+# Seconds. A receipt that was put off three times comes after 1 + 3 + 9, or when its receiver says.
 PATIENCE = 60.0
 
 EXACT = "totals are exact"

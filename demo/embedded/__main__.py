@@ -57,7 +57,7 @@ def main() -> None:
         try:
             run(servers, config, stop)
         finally:
-            if servers:  # one that had to be killed has left its socket there
+            if servers:  # else the folder may be another fleet's; a killed server leaves its socket
                 shutil.rmtree(config.socket_dir, ignore_errors=True)
     except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None

@@ -52,6 +52,13 @@ class Staged(NamedTuple):
     tracestate: str | None = None
 
 
+class Packed(NamedTuple):
+    """Records, and their traces, as APPEND takes them."""
+
+    records: bytes
+    traces: bytes
+
+
 SOCKET_TIMEOUT = 5.0
 REPLICAS_TIMEOUT = 0.5  # seconds; a leader that waits holds a transaction open in Postgres
 
@@ -100,7 +107,7 @@ class Log:
             pass
 
     @contextmanager
-    def appending(self, records: "Packed", prev: int, term: Term) -> Iterator[None]:
+    def appending(self, batch: Packed, prev: int, term: Term) -> Iterator[None]:
         """Append `packed` records as `append` does, while the block does something else.
 
         redis-py can't send now and read later, so this uses its connection directly. Without the
@@ -109,7 +116,7 @@ class Log:
         Whatever happens in the block, its end waits for Redis' answer. An exception in the block
         takes precedence over Redis' error.
         """
-        values: list[str | int | bytes] = [term.name, prev, *records]
+        values: list[str | int | bytes] = [term.name, prev, *batch]
         words = ("EVALSHA", self._append.sha, 1, self.name, *values)
 
         def answer() -> None:
@@ -208,13 +215,6 @@ class Log:
     def _trim(self, strategy: str, threshold: str | int, exactly: bool) -> int:
         sign = "=" if exactly else "~"
         return int(self.command("XTRIM", self.name, strategy, sign, threshold))
-
-
-class Packed(NamedTuple):
-    """Records, and their traces, as APPEND takes them."""
-
-    records: bytes
-    traces: bytes
 
 
 def packed(records: Sequence[Staged]) -> Packed:

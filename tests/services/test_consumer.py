@@ -1,12 +1,14 @@
 """Consumers: every ride counts once, whatever the log does."""
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
 import pytest
+import redis
 
 from consumers.checkpoint import Place
 from consumers.committing import TOO_SOON
@@ -262,11 +264,19 @@ def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: 
     states = "SELECT state FROM pg_stat_activity WHERE application_name ^@ 'consumer idle'"
 
     def is_idle() -> bool:
-        """In twenty looks in a row, of which some would come upon one that polls fast."""
         looks = (world.connection.execute(states).fetchall() for _ in range(20))
         return all(look == [("idle",)] for look in looks)
 
     eventually(is_idle, "a consumer that does nothing")
+    began, reads = time.monotonic(), reads_so_far(world)
+    eventually(lambda: reads_so_far(world) >= reads + 4, "four more rounds")
+    assert time.monotonic() - began >= 3 * IDLE_ROUND * 0.9
+
+
+def reads_so_far(world: World) -> int:
+    """How often Redis was asked for entries."""
+    with redis.Redis.from_url(world.redis.url) as control:
+        return int(control.info("commandstats")["cmdstat_xread"]["calls"])
 
 
 @each_stream_server

@@ -114,7 +114,7 @@ def keys(world: World) -> set[str]:
 
 def test_the_api_prunes_when_it_starts_so_that_no_day_is_missed(world: World) -> None:
     world.connection.execute(OLD_KEYS)
-    api = Api(world, IDEMPOTENCY_DAYS="2")
+    api = Api(world, IDEMPOTENCY_DAYS="2", API_WORKERS="2")
     api.service.says("INFO    pruned 2 idempotency keys older than 2 days\n")
     api.client.close()
     assert keys(world) == {"hours"}

@@ -102,7 +102,9 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     assert world.truth[1] == 150
 
 
-def test_a_reset_that_was_asked_for_before_a_repair_does_not_undo_it(world: World) -> None:
+def test_a_reset_that_was_asked_for_before_a_repair_does_not_undo_it(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     """It was added up without the stranded ride."""
     consumer = world.consumer()
     stranded(world)
@@ -110,8 +112,10 @@ def test_a_reset_that_was_asked_for_before_a_repair_does_not_undo_it(world: Worl
     last_sent = world.value("SELECT last_sent_id FROM streamer_state")
     reconciliation = world.value(WITHOUT_IT, last_sent)
     world.connection.execute(ASK, [reconciliation, "consumer0"])
+    world.connection.execute("UPDATE consumer_states SET total_distance = 1")
     repair(world.connect())
     assert exact(world, consumer)
+    assert "added up all rides anew: total 100.000 m, was total 70.000 m" in caplog.text
 
 
 def test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides(world: World) -> None:

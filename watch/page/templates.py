@@ -23,7 +23,7 @@ _frame = (HERE / "page.html").read_text() + STYLE + SCRIPT
 VERSION = hashlib.sha256(_frame.encode()).hexdigest()[:12]
 
 # Seconds. A reader that is further behind is pointed out, though that is no problem yet. A receipt
-# that its receiver puts off is sent again within a second, and then within three more.
+# that its receiver puts off is sent again after one second, and then after three more.
 NOTED = 1.5
 RECEIPTS_NOTED = 3.0
 
