@@ -1,9 +1,9 @@
 """A cell on its host: Postgres, Redis, an API, a streamer, and the consumers that add up."""
 
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -116,12 +116,7 @@ class Cell:
     def restore(self, backup: Backup, recovery_signal: bool) -> None:
         """A crash, and a start from the backup, without the API."""
         self.services["api"].end(by=signal.SIGKILL)
-
-        def put_back() -> None:
-            self.restores.append(Restore(backup.began, time.monotonic()))
-            backup.restore(recovery_signal=recovery_signal)
-
-        self.postgres.crash(0, put_back)
+        self.postgres.crash(0, partial(backup.restore, recovery_signal=recovery_signal))
         # A recovering server answers before it accepts writes.
         until(lambda: ask(self.postgres, PROMOTED), f"cell {self.number} accepts no writes")
         backup.remove()

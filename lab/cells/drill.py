@@ -14,6 +14,7 @@ from lab.cells.clients import Crowd
 from lab.cells.network import Host, switch
 from lab.cells.router import Mover, Router
 from lab.chaos.backup import Backup
+from lab.chaos.evidence import Restore
 from lab.until import PATIENCE, until
 
 PAUSES = (1.0, 3.0)  # seconds between two faults
@@ -112,6 +113,8 @@ class Drill:
         with self.mover.busy:
             cell.restore(backup, self._dice.random() < 0.5)
             self.router.prepare(cell)
+            # Until now, another cell that has a key may have answered with a ride that is lost.
+            cell.restores.append(Restore(backup.began, time.monotonic()))
             cell.start_services("api")
         return f"cell {cell.number} restored from a backup that was at least {seconds:.0f} s old"
 

@@ -43,8 +43,9 @@ class Rated(NamedTuple):
 class Restore(NamedTuple):
     """Postgres was killed at `killed` and restored from a backup that began at `began`.
 
-    Both are on the monotonic clock. The backup has all that was committed before it began. A
-    promoted standby counts as a backup that began when it was cut off, also if it lagged.
+    Of a cell, `killed` is later: when all cells had forgotten the keys of its lost rides. Both are
+    on the monotonic clock. The backup has all that was committed before it began. A promoted
+    standby counts as a backup that began when it was cut off, also if it lagged.
     """
 
     began: float
