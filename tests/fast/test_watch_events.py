@@ -22,6 +22,7 @@ from tests.support.facts import (
 from watch.events import Events
 from watch.facts import Agreement, Facts, Happened, Lead, Log, Reader, Rides
 from watch.feed import KEPT, Event, Feed
+from watch.page.templates import sentence
 from watch.verdict import ABSENT
 
 _, *OTHERS = database().readers  # than consumer0
@@ -242,3 +243,15 @@ def test_the_feed_keeps_the_newest() -> None:
     feed.add(Event(MOMENT, "news", str(number)) for number in range(KEPT + 5))
     assert len(feed.newest()) == KEPT
     assert feed.newest()[0][1].words == str(KEPT + 4)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("readers set 3 more entries aside", "Readers set 3 more entries aside"),
+        ("start python -m streamer", "Start python -m streamer"),
+        ("consumer0 healed a gap", "consumer0 healed a gap"),
+    ],
+)
+def test_a_sentence_has_a_capital_unless_it_begins_with_a_name(said: str, shown: str) -> None:
+    assert sentence(said) == shown

@@ -30,7 +30,7 @@ from watch.facts import MOST, Agreement, Facts, Server
 from watch.feed import KEPT, Event, Feed
 from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
-from watch.page.templates import POLICY, sentence
+from watch.page.templates import POLICY
 
 SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a busy one
 ELEMENT, ATTRIBUTE, LINE = "zq-element", "zq-attribute", "zq-line"
@@ -281,27 +281,13 @@ def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
     assert "and 3 more, not ours" in box.text
     totals = tuple(total(f"consumer{number}") for number in range(9))
     _, parts = rendered(facts(readers=totals))
-    assert "and 6 more consumers" in Markup(parts.parts["counted"]).text
+    many = Markup(parts.parts["counted"])
+    assert "and 6 more consumers" in many.text
     assert Markup(parts.parts["totals"]).text.count("and 4 more") == 1
-    # However many there are, the box has as many rows.
-    assert [tag for tag, _ in Markup(parts.parts["counted"]).elements].count("li") == 4
-    assert [tag for tag, _ in box.elements].count("li") == 4
-    _, parts = rendered(facts(readers=(*guests, *totals)))
-    crowded = Markup(parts.parts["counted"])
+    crowded = Markup(rendered(facts(readers=(*guests, *totals)))[1].parts["counted"])
     assert "and 7 more consumers, 3 more not ours" in crowded.text
-    assert [tag for tag, _ in crowded.elements].count("li") == 4
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("readers set 3 more entries aside", "Readers set 3 more entries aside"),
-        ("start python -m streamer", "Start python -m streamer"),
-        ("consumer0 healed a gap", "consumer0 healed a gap"),
-    ],
-)
-def test_a_sentence_has_a_capital_unless_it_begins_with_a_name(said: str, shown: str) -> None:
-    assert sentence(said) == shown
+    for found in (box, many, crowded):  # however many there are, the box has as many rows
+        assert [tag for tag, _ in found.elements].count("li") == 4
 
 
 def test_what_was_counted_up_to_a_limit_says_so() -> None:
