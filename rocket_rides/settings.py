@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     stream_max_length: int = Field(default=1_000_000, ge=1000)
     """Entries kept for a reader that does not come back. What it misses beyond them, it heals."""
     stream_max_age: Duration = Field(default="7d", validate_default=True)
-    """Up to this age, by Redis' clock, they are kept for it: `90s`, `10m`, `12h`, `7d`."""
+    """The age by Redis' clock beyond which no reader keeps an entry: `90s`, `10m`, `12h`, `7d`."""
     log_replicas: int = Field(default=0, ge=0, le=10)
     """Replicas of Redis that must have a batch, by `WAIT`, before it is committed as sent."""
     batch_size: int = Field(default=2000, ge=1, le=2000)
