@@ -50,7 +50,7 @@ QUIET := trap '' INT; exec
 INSTALL := $(QUIET) $(PYTHON) -m demo.install
 
 setup:
-	@$(INSTALL) fleet nightly java archive
+	@$(INSTALL) fleet nightly java
 
 fleet:
 	@$(INSTALL) fleet
@@ -79,7 +79,7 @@ break:
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m demo.breaking $(ARGS)
 
 test:
-	@$(INSTALL) dev java archive
+	@$(INSTALL) dev java
 	$(BIN)/python -m pytest -n 4 --dist loadscope --tb=short $(ARGS)
 
 # On databases of cell 7, except for tests that bring databases of their own cells.
@@ -90,7 +90,7 @@ DEBIANS := $(sort $(wildcard /usr/lib/postgresql/*/bin/postgres))
 test-stock: export POSTGRES_PROGRAMS ?= $(or $(patsubst %/postgres,%,$(lastword $(DEBIANS))),/usr/bin)
 test-stock: export REDIS_PROGRAMS ?= /usr/bin
 test-stock:
-	@$(INSTALL) dev java archive
+	@$(INSTALL) dev java
 	CELL=7 $(BIN)/python -m pytest -n 4 --dist loadscope --tb=short \
 		$(ON_STOCK_SERVERS) $(ARGS)
 
@@ -128,7 +128,7 @@ images:
 	$(COMPOSE) exec -T reconciler python -m analytics.reconcile
 
 mutants:
-	@$(INSTALL) dev java archive
+	@$(INSTALL) dev java
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 reconcile:
@@ -148,7 +148,7 @@ format:
 	$(BIN)/ruff format
 
 bench:
-	@$(INSTALL) dev java archive
+	@$(INSTALL) dev java
 	$(BIN)/python -m lab.benchmarks $(ARGS)
 
 docs:

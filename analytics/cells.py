@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from analytics.ledger import Ledger
+from analytics.ledger import Broken, Ledger
 from analytics.pieces import Piece, pieces, total
 from analytics.prerequisites import require_java, require_packages
-from analytics.reconcile import BUG, COULD_NOT_RUN, FEW
+from analytics.reconcile import BUG, COULD_NOT_RUN
 from rocket_rides import settings
 from rocket_rides.cells import CELL_SIZE, LAST_CELL
 from rocket_rides.errors import Unavailable, in_one_line
@@ -57,8 +57,10 @@ def opened(warehouse: str) -> OpenTable:
     """The table in a warehouse. Raises Unavailable if it can't be read, or is not one cell's."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
 
-    from analytics.table import Night
+    from analytics.table import LEDGERS, Night, read_ledger
     from analytics.warehouse import literal
 
     place = warehouse.removeprefix("file://").rstrip("/") + "/rides"
@@ -81,9 +83,14 @@ def opened(warehouse: str) -> OpenTable:
         )
         raise Unavailable(f"{warehouse} has a table that no reconciliation has written{signs}")
     try:
-        ledger = msgspec.convert(newest["reconciliation"], Night).ledger
-    except msgspec.ValidationError as error:
+        digest = msgspec.convert(newest["reconciliation"], Night).ledger
+        ledgers = PyFileSystem(DeltaStorageHandler(place))
+        with ledgers.open_input_file(f"{LEDGERS}/{digest}.json") as file:
+            ledger = read_ledger(file.read(), digest)
+    except (msgspec.ValidationError, OSError) as error:
         raise Unavailable(f"{warehouse} has a ledger that can't be read: {error}") from None
+    except Broken as error:
+        raise Unavailable(f"{warehouse} can't be believed: {error}") from None
     at = datetime.fromtimestamp(newest["timestamp"] / 1000, UTC)
     root = f"file://{place}" if is_folder else place
     files = [literal(f"{root}/{path}") for path in paths]
@@ -149,8 +156,7 @@ def unite(warehouses: Sequence[str], expected: int, master: str) -> int:
     require_java()
     from analytics.session import session
 
-    few = sum(table.ledger.total.rides for table in tables) <= FEW
-    with session(master, briefly=few) as spark:
+    with session(master) as spark:
         for table in tables:
             require_as_proven(spark, table)
     found = {table.cell for table in tables}

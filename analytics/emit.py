@@ -4,18 +4,23 @@ Consumers reset their totals and recount their ratings, the rollup computes minu
 sweep looks again at the rides from the first one whose receipt has no outcome.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 import psycopg
 
-from analytics.result import PastRun, Result
+from analytics.result import CountedRatings, PastRun, Result, WrongMinute
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
 
 MAY_NOT_WRITE_TO = """
     SELECT string_agg(name, ', ') FROM (
-        SELECT name FROM unnest('{reconciliations,resets,recomputations}'::text[]) name
+        SELECT name FROM unnest('{reconciliations,resets,recomputations,runs}'::text[]) name
         WHERE NOT has_table_privilege(name, 'INSERT')
+        UNION ALL
+        SELECT name FROM unnest('{runs,approvals}'::text[]) name
+        WHERE NOT has_any_column_privilege(name, 'UPDATE')
         UNION ALL
         SELECT 'checkpoints' WHERE NOT has_column_privilege('checkpoints', 'recount', 'UPDATE')
         UNION ALL
@@ -43,12 +48,8 @@ ASK_FOR_RECOUNTS = """
     UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
 """
 PAST_RUNS = """
-    SELECT id, created_at,
-           (SELECT bool_and(drift = 0 AND stray IS NOT TRUE)
-            FROM jsonb_to_recordset(compared -> 'consumers') total(drift numeric, stray boolean)),
-           (compared #>> '{rollup,agrees}')::boolean, (compared #>> '{receipts,agrees}')::boolean,
-           (compared #>> '{outbox,agrees}')::boolean, (compared #>> '{ratings,agrees}')::boolean
-    FROM reconciliations ORDER BY id DESC LIMIT 14
+    SELECT id, started_at, status, verdicts FROM runs WHERE status IN ('agreed', 'wrong', 'held')
+    ORDER BY id DESC LIMIT 14
 """
 
 
@@ -58,26 +59,31 @@ def require_rights(connection: psycopg.Connection) -> None:
         raise Unavailable(f"this role may not write to {tables}; with --check the job only reads")
 
 
-def emit(connection: psycopg.Connection, result: Result) -> None:
+def emit(
+    connection: psycopg.Connection,
+    result: Result,
+    resets: Sequence[str],
+    minutes: Sequence[WrongMinute],
+) -> None:
     """Write the row, and the requests, in the caller's transaction; note them in `result`.
 
     The sweep, and the consumers of ratings, are asked later, by `set_back`.
     """
     values = [result.position, result.total.distance, result.total.rides, result.seconds]
     [result.reconciliation] = one_row(connection.execute(RECORD, [*values, _compared(result)]))
-    wrong = [consumer.name for consumer in result.consumers if consumer.wrong]
-    if wrong:
-        asked = connection.execute(ASK_FOR_RESETS, [result.reconciliation, wrong])
+    if resets:
+        asked = connection.execute(ASK_FOR_RESETS, [result.reconciliation, [*resets]])
         result.resets = [name for (name,) in asked]
-    minutes = result.rollup.wrong if result.rollup else []
     if minutes:
         which = [wrong.minute for wrong in minutes]
         lowest = [wrong.lowest_ride_id for wrong in minutes]
         connection.execute(ASK_FOR_MINUTES, [result.reconciliation, which, lowest])
-    result.requested = bool(minutes or _missing(result) or _ratings(result))
+        result.requested = True
 
 
-def set_back(connection: psycopg.Connection, result: Result) -> None:
+def set_back(
+    connection: psycopg.Connection, result: Result, recounts: Sequence[CountedRatings]
+) -> None:
     """Have the sweep look at what is missing, and consumers of ratings recount.
 
     Comes last, since these rows keep workers and consumers waiting. The receipts' row comes first,
@@ -85,19 +91,12 @@ def set_back(connection: psycopg.Connection, result: Result) -> None:
     before it asks for recounts, so these come after the resets that this run has asked for.
     """
     connection.execute(LOCK)
-    if missing := _missing(result):
+    missing = result.receipts.missing.ids if result.receipts else ()
+    if missing:
         connection.execute(SET_BACK, [missing[0]])
-    if ratings := _ratings(result):
-        connection.execute(ASK_FOR_RECOUNTS, [ratings])
-
-
-def _ratings(result: Result) -> list[str]:
-    """The consumers of ratings that are wrong."""
-    return [each.name for each in result.ratings.wrong] if result.ratings else []
-
-
-def _missing(result: Result) -> tuple[int, ...]:
-    return result.receipts.missing.ids if result.receipts else ()
+    if recounts:
+        connection.execute(ASK_FOR_RECOUNTS, [[each.name for each in recounts]])
+    result.requested = result.requested or bool(missing or recounts)
 
 
 def _compared(result: Result) -> str:

@@ -4,7 +4,7 @@ Each range is one statement in its own transaction, which takes a second or so. 
 through ADBC, which uses binary COPY and returns Arrow batches, and writes these itself, a file for
 each day: no ride passes through Java on its way. The driver learns of a file only when it is on
 disk and its task has ended. So nobody reads what a failed task, or the second run of a task, has
-left behind.
+left behind. A task also takes the digest of each block in its range, of what Postgres said.
 
 ADBC would return NUMERIC as text, so distances travel as whole millimetres. The executors need
 pyarrow and the ADBC driver, but nothing of this project: the code that runs there is sent along.
@@ -12,9 +12,9 @@ pyarrow and the ADBC driver, but nothing of this project: the code that runs the
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark import cloudpickle
 
-from analytics import parquet
+from analytics import parquet, rows
 from analytics.parquet import File
+from analytics.pieces import BLOCK
+from analytics.rows import Rows
 from rocket_rides import session_settings
 from rocket_rides.database import one_row
 
@@ -32,14 +34,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
 
-LEAST_ROWS = 25_000  # in a range, unless there are fewer: starting a task takes some 50 ms
+# In a range, unless there are fewer. A file of so many rides of one day is some 1 to 4 MB.
+LEAST_ROWS = 250_000
 MOST_ROWS = 1_000_000
 BATCH_BYTES = 4_000_000
 
-FIRST = "SELECT min(id) FROM rides WHERE id > %s AND id <= %s"
-# The last id of a range of so many rides. So ranges are equal, however many ids are unused.
-END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
-THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
+ROWS_BY_BLOCK = """
+    SELECT (id - 1) / {block}, count(*) FROM {table} WHERE id > %s AND id <= %s
+    GROUP BY 1 ORDER BY 1
+"""
 # The table that this session sees: with another search path, a session may see another one.
 THIS_TABLE = """
     SELECT format('%%I.%%I', nspname, relname)
@@ -50,35 +53,38 @@ THIS_TABLE = """
 RIDES_IN_RANGE = """
     SELECT id, greatest(least(created_at, '9999-12-31 00:00+00'), '0001-01-01 00:00+00'),
            (distance * 1000)::bigint AS millimetres
-    FROM {table} WHERE id > {after} AND id <= {upto}
+    FROM {table} WHERE id > {after} AND id <= {upto} ORDER BY id
 """
 # No table scan for each range, even while a new table has no statistics for the planner.
 SESSION = session_settings.statement(session_settings.INDEX_SCANS)
 
 
 class CountedRange(NamedTuple):
-    """Rides with `after < id <= upto`, and their number."""
+    """Rows with `after < id <= upto`, and their number. No block lies in two ranges."""
 
     after: int
     upto: int
-    rides: int
+    rows: int
 
 
 def cut_into_ranges(
-    connection: "psycopg.Connection", after: int, upto: int, parallelism: int
+    connection: "psycopg.Connection", after: int, upto: int, parallelism: int, table: str = "rides"
 ) -> list[CountedRange]:
-    """Cut the rides with `after < id <= upto` into ranges of equally many rides."""
-    [first] = one_row(connection.execute(FIRST, [after, upto]))
-    if first is None:
-        return []
-    rows = min(max((upto - first) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
-    ranges = []
-    while row := connection.execute(END_OF_RANGE, [after, upto, rows - 1]).fetchone():
-        ranges.append(CountedRange(after, row[0], rows))
-        after = row[0]
-    rest = connection.execute(THE_REST, [after, upto]).fetchone()
-    if rest is not None and rest[0]:
-        ranges.append(CountedRange(after, upto, rest[0]))
+    """Cut the rows with `after < id <= upto` into ranges of about equally many, of whole blocks.
+
+    How many is a matter of the rows, hardly of the machine: many cores would make many small files.
+    """
+    statement = ROWS_BY_BLOCK.format(block=BLOCK, table=table)
+    blocks = connection.execute(statement, [after, upto]).fetchall()
+    share = sum(count for _, count in blocks) // (2 * parallelism)
+    enough = min(max(share, LEAST_ROWS), MOST_ROWS)
+    ranges: list[CountedRange] = []
+    for number, count in blocks:
+        end = min((number + 1) * BLOCK, upto)
+        if ranges and ranges[-1].rows + count <= enough:
+            ranges[-1] = ranges[-1]._replace(upto=end, rows=ranges[-1].rows + count)
+        else:
+            ranges.append(CountedRange(ranges[-1].upto if ranges else after, end, count))
     return ranges
 
 
@@ -104,18 +110,43 @@ def for_executors(url: str, *modules: ModuleType) -> str:
 
 def extract(
     spark: "SparkContext", url: str, table: str, ranges: list[CountedRange], folder: Path
-) -> list[File]:
-    """Write the rides in `ranges` to files below `folder`."""
-    task = partial(_write, for_executors(url, parquet), table, folder)
-    files = spark.parallelize(ranges, len(ranges)).flatMap(task).collect()
-    return [File(*file) for file in files]
+) -> tuple[list[File], dict[int, str]]:
+    """Write the rides in `ranges` to files below `folder`; also returns the digest of each block.
+
+    A block that begins before the first range has the digest of its rides in there.
+    """
+    task = partial(_write, for_executors(url, parquet, rows), table, folder)
+    done = spark.parallelize(ranges, len(ranges)).map(task).collect()
+    files = [File(*file) for written, _ in done for file in written]
+    return files, {number: digest for _, digests in done for number, digest in digests.items()}
 
 
-def _write(url: str, table: str, folder: Path, ends: CountedRange) -> list[File]:
+def _write(
+    url: str, table: str, folder: Path, ends: CountedRange
+) -> tuple[list[File], dict[int, str]]:
     """Write one range. Runs on an executor."""
     rides = RIDES_IN_RANGE.format(table=table, after=ends.after, upto=ends.upto)
+    kept: list[Rows] = []
     with reading(url, rides) as batches:
-        return parquet.write(map(in_metres, batches), folder)
+        files = parquet.write(_converted(batches, kept), folder)
+    read = reduce(Rows.then, kept, rows.EMPTY)
+    numbers = sorted({(ride - 1) // BLOCK for ride in read.ids})
+    return files, {number: read.digest(number * BLOCK, (number + 1) * BLOCK) for number in numbers}
+
+
+def _converted(batches: "Iterable[pa.RecordBatch]", kept: list[Rows]) -> "Iterator[pa.RecordBatch]":
+    for batch in batches:
+        kept.append(as_rows(batch))
+        yield in_metres(batch)
+
+
+def as_rows(rides: "pa.RecordBatch") -> Rows:
+    """A batch of RIDES_IN_RANGE."""
+    import pyarrow as pa
+
+    number, created_at, millimetres = rides.columns
+    micros = created_at.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    return rows.of_columns(number, micros, millimetres)
 
 
 @contextmanager

@@ -8,42 +8,88 @@ No consumer counts past `last_sent`. A checkpoint beyond it was not set by a con
 mean that the rides up to it are settled.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
 import psycopg
 
 from analytics.ownership import History, history
+from analytics.plain import plain_tables
 from rocket_rides import terms
+from rocket_rides.database import one_row
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 STANDINGS = """
-    SELECT name, position, total_distance
+    SELECT name, position, total_distance, rides
     FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
+"""
+# From outside: a reader may have lost its state. Ratings have a table of their own, and may have
+# none.
+READERS = """
+    SELECT kind, name, position,
+           kind <> 'total' OR EXISTS (
+               SELECT FROM consumer_states state WHERE state.name = checkpoints.name
+           ) AS has_state
+    FROM checkpoints WHERE kind <> 'outside' ORDER BY kind, name
+"""
+RATERS_WITHOUT_STATE = """
+    SELECT name FROM checkpoints WHERE kind = 'ratings'
+    AND NOT EXISTS (SELECT FROM rating_sums WHERE rating_sums.name = checkpoints.name)
+"""
+COUNTERS = """
+    SELECT records_sent, coalesce((SELECT max(complete_to) FROM rollup_state), 0),
+           coalesce((SELECT max(complete_to) FROM receipts_state), 0) FROM streamer_state
 """
 
 
 class FrozenConsumer(NamedTuple):
-    """A consumer's checkpoint and total, in metres."""
+    """A consumer's checkpoint, and its total: metres and rides."""
 
     name: str
     position: int
     total_distance: Decimal
+    rides: int
+
+
+class FrozenReader(NamedTuple):
+    """A reader of the log of any kind, and whether it has what it should have added up."""
+
+    kind: str
+    name: str
+    position: int
+    has_state: bool = True
 
 
 class Frozen(NamedTuple):
-    """How far the rides are settled, the consumers as they stood, and this database's history."""
+    """How far the rides are settled, the readers as they stood, and this database's history."""
 
     position: int
+    records_sent: int
     consumers: list[FrozenConsumer]
+    readers: list[FrozenReader]
     history: History
+    tables: Mapping[str, int]  # their oids
 
 
 def freeze(connection: psycopg.Connection) -> Frozen:
-    """Read everything that moves, once. Raises StateLost."""
+    """Read everything that moves, once. Raises StateLost, or Unavailable as `plain_tables` does."""
     with connection.transaction():
         connection.execute(ONE_SNAPSHOT)
+        tables = plain_tables(connection)
         last_sent = terms.last_sent(connection)
         standings = connection.execute(STANDINGS).fetchall()
+        consumers = [FrozenConsumer(*standing) for standing in standings]
+        readers = [FrozenReader(*row) for row in connection.execute(READERS)]
+        if "rating_sums" in tables:
+            lost = {name for (name,) in connection.execute(RATERS_WITHOUT_STATE)}
+            readers = [
+                each._replace(has_state=False) if each.kind == "ratings" and each.name in lost
+                else each for each in readers
+            ]  # fmt: skip
+        sent, rolled_up, delivered = one_row(connection.execute(COUNTERS))
+        # These two say in a row of their own how far they are.
+        readers += [FrozenReader("minutes", "all", rolled_up)]
+        readers += [FrozenReader("receipts", "all", delivered)]
         ours = history(connection, last_sent)
-    return Frozen(last_sent, [FrozenConsumer(*standing) for standing in standings], ours)
+    return Frozen(last_sent, sent, consumers, readers, ours, tables)

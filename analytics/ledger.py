@@ -1,17 +1,24 @@
 """The ledger: what the warehouse's rides add up to, block by block. So no run rereads them all.
 
-All but `run` and `owners` follows from the rides and from `position`.
+It is a file of its own beside the table, named after its SHA-256, which the table's commit and the
+run's row in Postgres (`runs.ledgers`) both give. So nobody alters a number in it unnoticed, and a
+commit does not grow with history.
+
+All but `run`, `owners` and when blocks were looked at follows from the rides and the ratings, and
+from `position`.
 """
 
-import random
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import msgspec
 
-from analytics.pieces import BLOCK, Piece, between, by_block, total
+from analytics.pieces import BLOCK, Piece, by_block, total
 from analytics.result import Tally
+
+NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class Broken(Exception):
@@ -27,10 +34,22 @@ class Block(msgspec.Struct, frozen=True):
     last: int
     rides: int
     distance: Decimal
+    digest: str  # of its rides (`analytics.rows`)
+    looked_at: datetime  # when Postgres' rides were last read, and were these
 
     @property
     def tally(self) -> Tally:
         return Tally(self.rides, self.distance)
+
+
+class Rated(msgspec.Struct, frozen=True):
+    """The ratings with `after < id <= upto`, all within BLOCK ids: how many, and their stars."""
+
+    after: int
+    upto: int
+    ratings: int
+    stars: int
+    looked_at: datetime
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -49,6 +68,7 @@ class Ledger(msgspec.Struct, frozen=True):
     total: Tally = Tally()
     blocks: list[Block] = []
     owners: list[Owner] = []  # of its runs, the newest last; runs in a row may share one
+    ratings: list[Rated] = []  # as many blocks as were added up: there is no warehouse of them
 
     def __post_init__(self) -> None:
         upto = 0
@@ -66,23 +86,22 @@ class Ledger(msgspec.Struct, frozen=True):
     def _index(self, ride_id: int) -> int:
         return bisect_left(self.blocks, ride_id, key=lambda block: block.upto)
 
-    def upto(self, ride_id: int, pieces: Sequence[Piece]) -> Tally:
-        """All rides up to `ride_id`, a cut of `pieces`: whole blocks, and the rest from those."""
-        if ride_id > self.position:
-            return self.total.plus(between(pieces, self.position, ride_id))
-        if ride_id == 0:
-            return Tally()
-        index = self._index(ride_id)
-        below = total(block.tally for block in self.blocks[:index])
-        return below.plus(between(pieces, self.blocks[index].after, ride_id))
+    @property
+    def oldest_look(self) -> datetime | None:
+        """No ride was compared longer ago than this."""
+        return min((block.looked_at for block in self.blocks), default=None)
 
-    def sample(self, size: int, chance: random.Random) -> list[Block]:
-        """The newest block, and a random sample of the others."""
-        older = self.blocks[:-1]
-        return self.blocks[-1:] + chance.sample(older, min(size - 1, len(older)))
+    def extended(
+        self,
+        upto: int,
+        pieces: Sequence[Piece],
+        digests: Mapping[int, str] = {},
+        now: datetime = NEVER,
+    ) -> "Ledger":
+        """The ledger with these pieces too: all the rides past `position`, up to `upto`.
 
-    def extended(self, upto: int, pieces: Sequence[Piece]) -> "Ledger":
-        """The ledger with these pieces too: all the rides past `position`, up to `upto`."""
+        `digests` has one for the number of each block that is new, or has new rides.
+        """
         if not pieces:
             return self
         blocks, newest = self.blocks[:-1], self.blocks[-1:]
@@ -91,10 +110,23 @@ class Ledger(msgspec.Struct, frozen=True):
             after = blocks[-1].upto if blocks else 0
             ends = min(piece.first for piece in parts), max(piece.last for piece in parts)
             sums = total(piece.tally for piece in parts)
-            blocks.append(Block(after, (number + 1) * BLOCK, *ends, *sums))
+            digest = digests.get(number, newest[0].digest if newest else "")
+            blocks.append(Block(after, (number + 1) * BLOCK, *ends, *sums, digest, now))
         blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)
         new = total(piece.tally for piece in pieces)
-        return Ledger(self.run, upto, self.total.plus(new), blocks, self.owners)
+        changed = {"position": upto, "total": self.total.plus(new), "blocks": blocks}
+        return msgspec.structs.replace(self, **changed)
+
+    def with_blocks(self, changed: Iterable[Block]) -> "Ledger":
+        """The ledger with these blocks in place of those that begin where they do."""
+        new = {block.after: block for block in changed}
+        blocks = [new.get(block.after, block) for block in self.blocks]
+        sums = total(block.tally for block in blocks)
+        return msgspec.structs.replace(self, blocks=blocks, total=sums)
+
+    def with_ratings(self, ratings: Sequence[Rated]) -> "Ledger":
+        """The ledger with these ratings in place of its own."""
+        return msgspec.structs.replace(self, ratings=[*ratings])
 
     def after_run(self, run: int, owner: Owner) -> "Ledger":
         """The ledger as run number `run` leaves it, which has read from `owner`."""

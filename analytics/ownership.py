@@ -65,15 +65,6 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     return history_of(database_id, rows, last_sent)._replace(start=start)
 
 
-def rides_ahead(owners: Sequence[Owner], ours: History) -> int:
-    """How many settled rides a warehouse with these owners lacks at most.
-
-    Raises Unavailable when it is another database's.
-    """
-    has_none = not owners or why_rebuild(owners, ours)
-    return ours.last_sent - max(ours.start, 0 if has_none else owners[-1].upto)
-
-
 def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
     """Why the rides of a warehouse with these owners can't be relied on; "" when they can.
 

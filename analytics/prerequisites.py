@@ -1,8 +1,8 @@
 """Whether a run can start: a fleet is set up without Java and Spark's packages.
 
 They take 400 MB, and only the reconciliation needs them. Without them a run refuses to start, with
-one line (`analytics.reconcile`). Nothing is installed here, and only the standard library is
-imported, so that an installer can ask about Java before any package is there.
+one line (`analytics.reconcile`). Nothing is installed here, and to ask about Java, an installer
+needs only the standard library.
 """
 
 import importlib
@@ -15,17 +15,23 @@ import subprocess
 from rocket_rides.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "deltalake")
+OLDEST_SPARK = 4
 OLDEST_JAVA = 17
-CLASS_ARCHIVE = "spark.jsa"  # in .venv, see `analytics.java`
 WANTED = f"Java {OLDEST_JAVA} or newer is needed, for the reconciliation only"
 
 
 def require_packages() -> None:
-    """Raise Unavailable, with one line that says what to do, if a package is missing."""
+    """Raise Unavailable, with one line that says what to do, if a package is missing or too old."""
     importlib.invalidate_caches()  # or a package installed a moment ago might not be seen
     for name in PACKAGES:
         if importlib.util.find_spec(name) is None:
             raise Unavailable(f"{name} is not installed (`make reconcile` installs it)")
+    # Not the installed one's metadata: spark-submit brings a PySpark of its own, without any.
+    import pyspark
+
+    if int(pyspark.__version__.partition(".")[0]) < OLDEST_SPARK:
+        found = f"{pyspark.__path__[0]} is PySpark {pyspark.__version__}"
+        raise Unavailable(f"PySpark {OLDEST_SPARK}.0 or newer is needed; {found}")
 
 
 def require_java() -> None:

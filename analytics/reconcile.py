@@ -31,7 +31,7 @@ import psycopg
 
 from analytics.emit import require_rights
 from analytics.freeze import freeze
-from analytics.ownership import rides_ahead
+from analytics.ownership import why_rebuild
 from analytics.prerequisites import require_java, require_packages
 from rocket_rides import database, errors, fleet, logs, settings, telemetry
 from rocket_rides.errors import Unavailable
@@ -39,12 +39,13 @@ from rocket_rides.locks import Lock, try_lock
 
 if TYPE_CHECKING:
     from analytics.result import Result
+    from analytics.runs import Run
+    from analytics.warehouse import Warehouse
 
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 # No statement is worth parallel workers.
 SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
-FEW = 1_000_000  # rides; an ordinary night brings fewer
 DESCRIPTION = """Check totals, minutes, receipts, the sums of ratings and the outbox against the
 rides and ratings, and have what is wrong repaired. The exit status is 0 when everything agrees, 1
 when it does not, 2 when the job could not run, 70 for a bug."""
@@ -56,32 +57,50 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     Raises Unavailable, psycopg.Error or OSError.
     """
     require_packages()
+    from analytics.runs import recorded
     from analytics.warehouse import Warehouse
 
-    warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
+    warehouse = Warehouse(
+        config.warehouse, config.warehouse_retention_days, checking=arguments.check
+    )
     require_java()
     with the_only_run(config.postgres_url, config.cell) as connection:
         if not arguments.check:
             require_rights(connection)
-            warehouse.make_ready()
-        # This also refuses another database's warehouse before Spark takes seconds to start.
-        ahead = rides_ahead(warehouse.owners(), freeze(connection).history)
-        briefly = ahead <= FEW and not arguments.full
-        # Imported late: Spark takes a second, and most problems have shown by now.
-        from analytics.job import Job
-        from analytics.progress import shown
-        from analytics.session import SPARK_ERRORS, cause, session
-
-        try:
-            with session(config.spark_master, briefly=briefly) as spark:
-                show = partial(shown, spark.sparkContext)
-                job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
-                result = job.run_once(check=arguments.check, full=arguments.full)
-        except SPARK_ERRORS as error:
-            raise Unavailable(f"Spark: {cause(error)}") from None
+        with recorded(connection, checking=arguments.check) as row:
+            result = judge(connection, warehouse, row, arguments, config)
         with telemetry.stage("report"):
             tell(result, connection, arguments)
     return AGREED if result.agrees else DRIFTED
+
+
+def judge(
+    connection: psycopg.Connection,
+    warehouse: "Warehouse",
+    row: "Run | None",
+    arguments: argparse.Namespace,
+    config: settings.Settings,
+) -> "Result":
+    """The run itself, in a Spark session. Raises Unavailable, psycopg.Error or OSError."""
+    if not arguments.check:
+        warehouse.make_ready()
+    # Another database's warehouse is refused before Spark takes seconds to start.
+    why_rebuild(warehouse.owners(), freeze(connection).history)
+    # Imported late: Spark takes a second, and most problems have shown by now.
+    from analytics.job import Job
+    from analytics.progress import shown
+    from analytics.session import SPARK_ERRORS, cause, session
+
+    try:
+        with session(config.spark_master) as spark:
+            show = partial(shown, spark.sparkContext)
+            job = Job(
+                connection, spark, config.postgres_url, warehouse, row,
+                shown=show, reread_days=config.reread_days,
+            )  # fmt: skip
+            return job.run_once(full=arguments.full)
+    except SPARK_ERRORS as error:
+        raise Unavailable(f"Spark: {cause(error)}") from None
 
 
 def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.Namespace) -> None:

@@ -1,9 +1,14 @@
 """A run's result: the numbers that it prints, writes and acts on. Distances are in metres."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from analytics.findings import Finding
+    from analytics.ledger import Rated
 
 from rocket_rides.distance import EXACT
 
@@ -31,6 +36,8 @@ class Compared(NamedTuple):
     total_distance: Decimal
     exact_distance: Decimal  # of the rides up to its checkpoint
     stray: bool = False  # its checkpoint lies past every record that was ever sent
+    rides: int = 0  # that it has counted
+    exact_rides: int = 0
 
     @property
     def drift(self) -> Decimal:
@@ -39,7 +46,7 @@ class Compared(NamedTuple):
 
     @property
     def wrong(self) -> bool:
-        return self.stray or self.drift != 0
+        return self.stray or self.drift != 0 or self.rides != self.exact_rides
 
 
 class Mismatch(NamedTuple):
@@ -151,9 +158,14 @@ class CountedRatings(NamedTuple):
 
 @dataclass(frozen=True)
 class RatingsVerdict:
-    """What was found of the consumers of ratings."""
+    """What was found of the consumers of ratings.
+
+    `changed` are blocks whose ratings are not those that an earlier run has added up, and that no
+    consumer has: they are held.
+    """
 
     consumers: list[CountedRatings] = field(default_factory=list)
+    changed: tuple["Rated", ...] = ()
 
     @property
     def wrong(self) -> list[CountedRatings]:
@@ -161,19 +173,16 @@ class RatingsVerdict:
 
     @property
     def agrees(self) -> bool:
-        return not self.wrong
+        return not self.wrong and not self.changed
 
 
 class PastRun(NamedTuple):
-    """A past run, from its row in `reconciliations`: what agreed, or None where nobody looked."""
+    """A past run that completed, from its row in `runs`."""
 
     id: int
     created_at: datetime
-    totals: bool | None = None
-    rollup: bool | None = None
-    receipts: bool | None = None
-    outbox: bool | None = None
-    ratings: bool | None = None
+    status: str = "agreed"
+    verdicts: Mapping[str, str] = {}  # agreed, wrong or held, of each part that was looked at
 
 
 @dataclass
@@ -190,27 +199,34 @@ class Result:
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None
     ratings: RatingsVerdict | None = None
-    verified: int = 0  # ranges of the warehouse that were checked against Postgres
+    verified: int = 0  # blocks of the warehouse that were compared with Postgres
+    rides_reread: int = 0  # the rides in these
+    findings: list["Finding"] = field(default_factory=list)
+    verdicts: dict[str, str] = field(default_factory=dict)  # agreed, wrong or held, by the part
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # sentences for a person
     repairing: bool = True  # False with --check
-    reconciliation: int | None = None  # the id of this run's row
+    run: int | None = None  # the id of its row in `runs`; None with --check
+    approval: int | None = None  # the run whose findings a person has approved, if it acted on that
+    reconciliation: int | None = None  # the id of its row in `reconciliations`: the sum is proven
+    published: bool = False  # whether the warehouse has the new rides now
     resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
     requested: bool = False  # whether the repair of minutes, receipts or ratings was requested
     last_ride_id: int = 0  # the last ride up to `position`; other records may follow it
     seconds: float = 0
 
     @property
-    def rebuilt(self) -> bool:
-        """The warehouse was wrong, and was rebuilt from Postgres."""
-        return bool(self.mismatches) and self.reconciliation is not None
+    def status(self) -> str:
+        """agreed; wrong, where nothing waits for a person; or held, where something does."""
+        if any(finding.held for finding in self.findings):
+            return "held"
+        return "wrong" if self.findings else "agreed"
 
     @property
     def agrees(self) -> bool:
-        """Everything that was compared is right."""
-        proofs = (self.rollup, self.receipts, self.outbox, self.ratings)
-        return (
-            not self.mismatches
-            and not any(consumer.wrong for consumer in self.consumers)
-            and all(proof is None or proof.agrees for proof in proofs)
-        )
+        """Everything that was compared is right, and everybody was there."""
+        return self.status == "agreed"
+
+    @property
+    def held(self) -> list["Finding"]:
+        return [finding for finding in self.findings if finding.held]

@@ -8,16 +8,18 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from analytics import java
-from analytics.progress import named
+from analytics.progress import named, shown
 from rocket_rides.errors import Unavailable
+from rocket_rides.words import printable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
@@ -27,6 +29,9 @@ REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",  # an overflow is an error, never a null
 }
+# Seconds within which a cluster has to do a first task. Spark itself would wait for ever, and a run
+# holds its locks.
+WORKER_WITHIN = 120.0
 # What suits this job, unless Spark's own configuration says something else.
 SUITABLE = {
     "spark.sql.shuffle.partitions": "4",  # the shuffled rows are partial sums, so they are few
@@ -45,32 +50,40 @@ LOCAL = {
 # The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
+# `local-cluster` is not among these: its workers are processes of their own.
+ON_THIS_MACHINE = re.compile(r"local(\[|$)")
 # Whoever sets one of these has a Spark configuration, which may name a master.
 CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
 
 @contextmanager
-def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession]:
+def session(master: str = "") -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    `briefly` makes one in this process start sooner, but a long run slower. A session that is
-    running already is used, and left running. Needs Java (`require_java`).
+    A session that is running already is used, and left running. Needs Java (`require_java`). Raises
+    Unavailable if Spark can't start, or a cluster has no worker within WORKER_WITHIN.
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # It repeats what the exception says.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     if (running := _running()) is not None:
         yield running
         return
-    settings = REQUIRED | _where(master, briefly)
+    settings = REQUIRED | _where(master)
     with named("Starting Spark"), _java_kept_apart():
         for name, value in SUITABLE.items():
             _suggest(name, value)
+        master = settings.get("spark.master") or _configured("spark.master") or ""
+        is_cluster = not ON_THIS_MACHINE.match(master)
+        # On this machine tasks run in our interpreter, whatever others are named for a cluster.
+        if not (is_cluster and os.environ.get("PYSPARK_PYTHON")):
+            os.environ["PYSPARK_PYTHON"] = sys.executable
         _start(SparkConf().setAll([*settings.items()]))
         spark = SparkSession.builder.getOrCreate()
     try:
+        if is_cluster:
+            _require_worker(spark, master)
         yield spark
     finally:
         with suppress(*SPARK_ERRORS):  # the work is done, or an error that matters more is raised
@@ -91,33 +104,61 @@ def cause(error: Exception, output: str = "") -> str:
     causes = [line for line in lines if line.startswith("Caused by: ")]
     raised = [line for line in lines if RAISED.match(line)]
     last = (causes or raised or lines or [type(error).__name__])[-1]
-    return last.removeprefix("Caused by: ")[:500]
+    return printable(last.removeprefix("Caused by: "), 500)
 
 
-def _where(master: str, briefly: bool) -> dict[str, str]:
+def _where(master: str) -> dict[str, str]:
     if master and not master.startswith("local"):
         return {"spark.master": master}
     if not master and any(name in os.environ for name in CONFIGURED):
         return {}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    java.use_archive()
-    if briefly:
-        java.add_options(java.FIRST_COMPILER_ALONE)
     return LOCAL | ({"spark.master": master} if master else {})
 
 
 def _suggest(name: str, value: str) -> None:
     """Set what neither spark-submit nor spark-defaults.conf has set; starts Java, which knows."""
-    if SparkContext.getSystemProperty(name) is None:
+    if _configured(name) is None:
         SparkContext.setSystemProperty(name, value)
 
 
+def _configured(name: str) -> str | None:
+    """What spark-submit or spark-defaults.conf has set; starts Java, which knows."""
+    return SparkContext.getSystemProperty(name)
+
+
 def _start(conf: SparkConf) -> None:
-    """Start Spark's context, and take back SIGINT: PySpark's handler would end in tracebacks."""
+    """Start Spark's context, and take back SIGINT: PySpark's handler would end in tracebacks.
+
+    Raises Unavailable if SPARK_HOME has another Spark than this PySpark is for.
+    """
     ours = signal.getsignal(signal.SIGINT)
-    SparkContext.getOrCreate(conf)
+    context = SparkContext.getOrCreate(conf)
+    if context.version != pyspark.__version__:
+        theirs = f"SPARK_HOME has Spark {context.version}"
+        context.stop()
+        raise Unavailable(f"{theirs}; Spark {pyspark.__version__} is needed, as PySpark is here")
     if threading.current_thread() is threading.main_thread():  # elsewhere, PySpark sets none
         signal.signal(signal.SIGINT, ours)
+
+
+def _require_worker(spark: SparkSession, master: str) -> None:
+    """Have the cluster do a task. Stops Spark and raises Unavailable unless it soon does."""
+
+    def ask() -> None:
+        with shown(spark.sparkContext, "Waiting for a worker"):
+            spark.range(1).count()
+
+    with ThreadPoolExecutor(1) as waiting:
+        answer = waiting.submit(ask)
+        try:
+            answer.result(WORKER_WITHIN)
+        except TimeoutError:
+            spark.stop()  # which ends the wait of the other thread, too
+            none = f"no worker of {master} took a task within {WORKER_WITHIN:g} s"
+            raise Unavailable(f"Spark: {none}") from None
+        except SPARK_ERRORS as error:
+            raise Unavailable(f"Spark: {cause(error)}") from None
 
 
 @contextmanager

@@ -2,14 +2,20 @@
 
 Both are as Delta Lake prescribes; pyarrow writes the files, delta-rs the log. Neither syncs
 anything to disk, so that is done here: files before the log names them, and the log before anyone
-is told.
+is told. Ledgers lie beside the log, in a folder that a vacuum passes over, since its name begins
+with an underscore.
+
+Another writer may rearrange the files (OPTIMIZE). One that changes rides is named, with its
+version; and a commit of ours is never built on one that came after our read.
 """
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -17,14 +23,16 @@ import msgspec
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from analytics import parquet
-from analytics.ledger import Broken, Ledger
+from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.words import printable
 
-OURS = re.compile(r"day=|_delta_log$|\.")  # the names of what runs leave in the folder
+OURS = re.compile(r"day=|_delta_log$|_ledgers$|\.")  # the names of what runs leave in the folder
+LEDGERS = "_ledgers"
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
@@ -35,19 +43,31 @@ class Night(msgspec.Struct, frozen=True):
     """What a run writes into its commit, which added the rides past `after`."""
 
     after: int
-    ledger: Ledger  # as the run leaves it
+    run: int  # the commit's number among ours
+    position: int  # everything up to here is in the table
+    ledger: str  # the SHA-256 of the ledger's file, which is named after it
+    owners: list[Owner]  # as in that ledger
 
 
 class CommitInfo(msgspec.Struct):
-    """What the writer of a version said of it, if that was a run."""
+    """What the writer of a version said of it; `reconciliation` if that was a run."""
 
+    operation: str = ""
     reconciliation: Night | None = None
+
+
+class FileAction(msgspec.Struct, rename="camel"):
+    """A file that a version adds or removes."""
+
+    data_change: bool = True
 
 
 class Action(msgspec.Struct, rename="camel"):
     """A line of the log, as far as it matters here."""
 
     commit_info: CommitInfo | None = None
+    add: FileAction | None = None
+    remove: FileAction | None = None
 
 
 class Table:
@@ -60,6 +80,7 @@ class Table:
         self.folder = folder
         self.retention_days = retention_days
         self._log = folder / "_delta_log"
+        self._ledgers = folder / LEDGERS
 
     @cached_property
     def delta(self) -> DeltaTable | None:
@@ -122,12 +143,50 @@ class Table:
 
         `DeltaTable.history` finds nothing in a folder whose name has a # or a ?; this does.
         """
+        for _, actions in self._versions():
+            for action in actions:
+                if action.commit_info and action.commit_info.reconciliation:
+                    yield action.commit_info.reconciliation
+
+    def strangers(self) -> list[str]:
+        """The versions since the newest run's that changed rides, each with what it did."""
+        found = list[str]()
+        for version, actions in self._versions():
+            said = [action.commit_info for action in actions if action.commit_info]
+            if any(info.reconciliation for info in said):
+                break
+            files = [file for action in actions for file in (action.add, action.remove) if file]
+            if any(file.data_change for file in files):
+                operation = printable(said[0].operation) if said else "unnamed"
+                found.append(f"version {version} ({operation})")
+        return found[::-1]
+
+    def _versions(self) -> Iterator[tuple[int, list[Action]]]:
+        """The versions whose files can be read, the newest first."""
         for version in sorted(self._log.glob("*.json"), reverse=True):
             with suppress(OSError, ValueError, ArithmeticError):
-                for line in version.read_bytes().splitlines():
-                    info = msgspec.json.decode(line, type=Action).commit_info
-                    if info and info.reconciliation:
-                        yield info.reconciliation
+                lines = version.read_bytes().splitlines()
+                actions = [msgspec.json.decode(line, type=Action) for line in lines]
+                yield int(version.stem), actions
+
+    def ledger(self, digest: str) -> Ledger:
+        """The ledger of this SHA-256. Raises Broken if its file is gone, or is not that."""
+        try:
+            content = (self._ledgers / f"{digest}.json").read_bytes()
+        except OSError:
+            raise Broken("its ledger is gone") from None
+        return read_ledger(content, digest)
+
+    def write_ledger(self, ledger: Ledger) -> str:
+        """Write the ledger's file, on disk when this returns its SHA-256. Raises OSError."""
+        content = msgspec.json.encode(ledger)
+        digest = sha256(content).hexdigest()
+        self._ledgers.mkdir(parents=True, exist_ok=True)
+        path = self._ledgers / f"{digest}.json"
+        path.write_bytes(content)
+        for each in (path, self._ledgers, self.folder):
+            to_disk(each)
+        return digest
 
     def place(self, folder: Path, file: File) -> AddAction:
         """Move a file from `folder` to its place, on disk. It counts once that is committed.
@@ -149,20 +208,28 @@ class Table:
         return AddAction(file.path, file.size, {DAY: str(file.day)}, at, True, json.dumps(stats))
 
     def commit(
-        self, files: list[AddAction], mode: Literal["append", "overwrite"], night: Night
+        self,
+        files: list[AddAction],
+        replaced: list[File],
+        mode: Literal["append", "overwrite"],
+        night: Night,
     ) -> None:
-        """One transaction, on disk when this returns.
+        """One transaction, on disk when this returns. The files in `replaced` no longer count.
 
-        Raises Unavailable, as when another run has committed meanwhile, or OSError.
+        Raises Unavailable, as when anybody has committed since the first look, or OSError.
         """
         said = json.loads(msgspec.json.encode(night))
-        carried = [Transaction(APP, night.ledger.run)]
-        properties = CommitProperties({"reconciliation": said}, app_transactions=carried)
+        carried = [Transaction(APP, night.run)]
+        properties = CommitProperties({"reconciliation": said}, 0, carried)
+        now = int(time.time() * 1000)
+        gone = [
+            RemoveAction(file.path, True, now, file.size, {DAY: str(file.day)}) for file in replaced
+        ]
         try:
             delta = self.delta or self._create()
             before = f"{delta.version():020}"
             delta.create_write_transaction(
-                [*files], mode, SCHEMA, [DAY],
+                [*files, *gone], mode, SCHEMA, [DAY],
                 commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
             )  # fmt: skip
             delta.update_incremental()
@@ -197,6 +264,10 @@ class Table:
         hours = self.retention_days * 24
         for path in self.delta.vacuum(hours, enforce_retention_duration=False, full=True):
             (self.folder / path).unlink(missing_ok=True)
+        named = {night.ledger for night in self.nights()}
+        for ledger in self._ledgers.glob("*.json"):
+            if ledger.stem not in named and ledger.stat().st_mtime < time.time() - hours * 3600:
+                ledger.unlink(missing_ok=True)
 
     def _sync_log(self, begins: str) -> None:
         """Sync the log to disk: the file whose name begins with `begins`, and all later ones."""
@@ -206,6 +277,16 @@ class Table:
         to_disk(self._log)
 
 
+def read_ledger(content: bytes, digest: str) -> Ledger:
+    """A ledger's file. Raises Broken if it is not the one of this SHA-256."""
+    if sha256(content).hexdigest() != digest:
+        raise Broken("its ledger was altered")
+    try:
+        return msgspec.json.decode(content, type=Ledger)
+    except (ValueError, ArithmeticError) as error:
+        raise Broken(f"its ledger can't be read: {error}") from None
+
+
 def _reason(error: DeltaError) -> str:
-    """What it says, without the trace that follows."""
-    return in_one_line(error).partition(" 0: ")[0]
+    """What it says, without the trace that follows; it may quote what somebody else wrote."""
+    return printable(in_one_line(error).partition(" 0: ")[0])

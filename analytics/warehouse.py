@@ -1,7 +1,8 @@
 """The warehouse: the rides that Spark has already read, as a Delta table, partitioned by day.
 
     rides/day=2026-11-21/*.parquet   the rides; any engine that reads Delta tables reads them
-    rides/_delta_log/                which of these files count, and what the rides add up to
+    rides/_delta_log/                which of these files count, and which ledger is theirs
+    rides/_ledgers/*.json            what the rides add up to, block by block
 
 Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
 names them in one transaction of the table, which carries the run's number: no run counts twice.
@@ -14,10 +15,11 @@ time writes to it: the job holds a lock.
 import fcntl
 import re
 import shutil
+import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TextIO
 from uuid import uuid4
 
 from deltalake.exceptions import DeltaError
@@ -32,24 +34,29 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 UNTIDY = (Broken, Unavailable, DeltaError, OSError)
+LONGEST_CHECK = 7 * 24 * 3600  # seconds
 COLUMNS = "id BIGINT, created_at TIMESTAMP, distance DECIMAL(12,3), day DATE"
 
 
 class Warehouse:
-    """The warehouse in `folder`. Its methods raise Unavailable when that can't be used."""
+    """The warehouse in `folder`. Its methods raise Unavailable when that can't be used.
 
-    def __init__(self, folder: Path, retention_days: int = 30) -> None:
+    A run that is only `checking` holds no lock, so it hides its files elsewhere.
+    """
+
+    def __init__(self, folder: Path, retention_days: int = 30, *, checking: bool = False) -> None:
         self.folder = folder
         self.table = Table(folder / "rides", retention_days)
-        self._hidden = folder / ".staging"
+        self._hidden = folder / (".checks" if checking else ".staging")
         # A name of its own: the Spark of a killed job may go on writing for some seconds.
         self.staged = self._hidden / uuid4().hex
+        self._lock: TextIO | None = None
 
     def make_ready(self) -> None:
         """Create the folder, and remove what a run that died left behind.
 
-        Locks the folder for as long as this object lives: the lock in Postgres does not keep out a
-        job on another database.
+        Locks the folder until it is closed: the lock in Postgres does not keep out a job on another
+        database.
         """
         try:
             self.table.folder.mkdir(parents=True, exist_ok=True)
@@ -57,10 +64,18 @@ class Warehouse:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.forget_hidden()
             self._hidden.mkdir(exist_ok=True)
+            for check in self.folder.glob(".checks/*"):  # of a process that died
+                if check.stat().st_mtime < time.time() - LONGEST_CHECK:
+                    shutil.rmtree(check, ignore_errors=True)
         except BlockingIOError:
             raise Unavailable(f"another run is writing to the warehouse {self.folder}") from None
         except OSError as error:
             raise self._not_writable(error) from None
+
+    def close(self) -> None:
+        """Unlock the folder."""
+        if self._lock:
+            self._lock.close()
 
     def forget_hidden(self) -> None:
         """Remove what runs have left behind. Only for the holder of the lock."""
@@ -89,21 +104,30 @@ class Warehouse:
     def _not_writable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the warehouse {self.folder} can't be written to: {error.strerror}")
 
-    def owners(self) -> list[Owner]:
-        """Whose rides these are, the newest last, even if the table can't be read."""
-        newest = next(self.table.nights(), None)
-        return newest.ledger.owners if newest else []
+    def newest(self) -> Night | None:
+        """What its newest run wrote, even if the table can't be read; None before the first."""
+        return next(self.table.nights(), None)
 
-    def ledger(self) -> Ledger:
-        """What the table holds, as its newest run has left it. Raises Broken."""
+    def owners(self) -> list[Owner]:
+        """Whose rides these are, the newest last."""
+        newest = self.newest()
+        return newest.owners if newest else []
+
+    def night(self) -> Night | None:
+        """What the run wrote that left the table as it is; None before the first. Raises Broken."""
         if not (run := self.table.run):
-            return Ledger()
-        newest = next(self.table.nights(), None)
-        if newest is None or newest.ledger.run != run:
+            return None
+        newest = self.newest()
+        if newest is None or newest.run != run:
             raise Broken(f"its log does not say what run {run} wrote")
-        if newest.ledger.total.rides != sum(file.rides for file in self.table.files()):
-            raise Broken(f"its rides are not those that run {run} left")
-        return newest.ledger
+        return newest
+
+    def ledger(self, night: Night) -> Ledger:
+        """The ledger that a run has left, if it is of the files that are there. Raises Broken."""
+        ledger = self.table.ledger(night.ledger)
+        if ledger.total.rides != sum(file.rides for file in self.table.files()):
+            raise Broken(f"its rides are not those that run {night.run} left")
+        return ledger
 
     def files_of(self, blocks: Sequence[Block]) -> list[File]:
         """The files that may have rides of these blocks. Raises Broken."""
@@ -121,30 +145,36 @@ class Warehouse:
         """All rides in these files of the new run."""
         return _read(spark, self.staged, [self.staged / file.path for file in files])
 
-    def place(self, files: Collection[File], *, rebuilding: bool) -> list[AddAction]:
-        """Move what Spark's tasks wrote to its place; it counts once published. Raises OSError.
-
-        When `rebuilding`, what is there instead of a readable table is moved out of the way.
-        """
+    def make_way(self) -> None:
+        """Move what is there instead of a readable table aside. Raises OSError."""
         with suppress(Broken):
-            rebuilding = rebuilding and self.table.delta is None and self.table.is_away()
-        if rebuilding:
-            self.table.folder.rename(self._hidden / "rides")
-            self.table.folder.mkdir()
+            if self.table.delta is not None or not self.table.is_away():
+                return
+        if self.table.folder.is_dir():
+            self._hidden.mkdir(exist_ok=True)
+            self.table.folder.rename(self._hidden / f"rides-{self.staged.name}")
+        self.table.folder.mkdir()
+
+    def place(self, files: Collection[File]) -> list[AddAction]:
+        """Move what Spark's tasks wrote to its place; it counts once published. Raises OSError."""
         return [self.table.place(self.staged, file) for file in files]
 
-    def publish(self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner) -> None:
-        """Make the placed files count: rides past `after`, which `ledger` includes.
+    def note(self, after: int, ledger: Ledger, owner: Owner) -> Night:
+        """Write the ledger of the next run's commit to its file, and return what that is to say.
 
-        Where `after` is 0, they replace all files that were there. Raises OSError, too.
+        Raises OSError.
         """
-        night = Night(after, ledger.after_run(self.table.run + 1, owner))
-        self.table.commit(files, "append" if after else "overwrite", night)
+        ledger = ledger.after_run(self.table.run + 1, owner)
+        digest = self.table.write_ledger(ledger)
+        return Night(after, ledger.run, ledger.position, digest, ledger.owners)
 
+    def publish(self, files: list[AddAction], night: Night, replaced: Sequence[File] = ()) -> None:
+        """Make the placed files count, in place of those in `replaced`.
 
-def within(blocks: Sequence[Block]) -> str:
-    """The condition that a ride is in one of these blocks."""
-    return " OR ".join(f"(id > {block.after} AND id <= {block.upto})" for block in blocks)
+        Where the night begins at 0, they replace all files that were there. Raises OSError, too.
+        """
+        mode: Literal["append", "overwrite"] = "append" if night.after else "overwrite"
+        self.table.commit(files, [*replaced], mode, night)
 
 
 def literal(path: str) -> str:

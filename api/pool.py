@@ -26,6 +26,8 @@ SESSION = {
     "lock_timeout": "400ms",
     "statement_timeout": "900ms",
     "idle_in_transaction_session_timeout": "2s",
+    # Or else Postgres refuses each INSERT into a table with a policy.
+    "row_security": "on",
     # New tables have no statistics. A sequential scan would predicate-lock a whole table, and a
     # bitmap scan reads all the rows that a LIMIT would leave out.
     **session_settings.INDEX_SCANS,

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 # Rides come first.
 POLITELY = ("nice", "-n", "19")
-FETCH = (*POLITELY, sys.executable, "-m", "demo.install", "--quiet", "nightly", "java", "archive")
+FETCH = (*POLITELY, sys.executable, "-m", "demo.install", "--quiet", "nightly", "java")
 
 
 def install(stop: Stop, until: datetime, command: Sequence[str] = FETCH) -> None:

@@ -152,8 +152,11 @@ class Settings(BaseSettings):
     """Its port. Unset: the one after the API's."""
     warehouse_dir: Path | None = None
     """The folder of rides that Spark has read, one per database. Unset: `DATA_DIR/warehouse`."""
-    warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
-    """Days for which the warehouse keeps its earlier versions."""
+    warehouse_retention_days: int = Field(default=30, ge=2, le=36500)
+    """Days for which the warehouse keeps its earlier versions: 2 or more, so that the last run's is
+    still there."""
+    reread_days: int = Field(default=30, ge=1, le=3650)
+    """Within how many days the nightly job compares every old ride with Postgres once more."""
     spark_master: str = ""
     """Where the nightly job runs, such as `spark://host:7077`. Unset: this machine."""
     reconcile_at: Annotated[str, AfterValidator(_time_of_day)] = "03:00"

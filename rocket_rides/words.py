@@ -81,9 +81,9 @@ def size(value: int | None) -> str:
     return f"{scaled:,.1f}{NO_BREAK}TB"
 
 
-def printable(name: str) -> str:
+def printable(name: str, most: int = 200) -> str:
     """An arbitrary name or reason, with control characters made visible and its length bounded."""
-    short = name if len(name) <= 200 else f"{name[:200]}\N{HORIZONTAL ELLIPSIS}"
+    short = name if len(name) <= most else f"{name[:most]}\N{HORIZONTAL ELLIPSIS}"
     return "".join(c if c.isprintable() or c == NO_BREAK else ascii(c)[1:-1] for c in short)
 
 

@@ -27,6 +27,7 @@ SESSION = {
     "plan_cache_mode": "force_generic_plan",
     "max_parallel_workers_per_gather": "0",
     "default_transaction_read_only": "on",
+    "row_security": "on",  # a policy must not keep a person from seeing anything at all
     "statement_timeout": f"{TIMEOUT * 1000:.0f}ms",
 }
 

@@ -1,11 +1,10 @@
-"""The parts of the statement on what is derived from the rides: rollup, receipts, runs, events."""
+"""The parts of the statement on what is derived from the rides: rollup, receipts, events."""
 
 from rocket_rides.locks import Lock
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
 from rocket_rides.sessions import RECEIPTS, ROLLUP
 
 NEWEST = 20  # dead receipts, and events of each kind
-RECONCILIATIONS = 5
 RECENTLY = "15 minutes"
 
 
@@ -79,23 +78,6 @@ SET_ASIDE_ENTRIES = """
         SELECT FROM set_aside_entries WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
     FROM kinds WHERE kind IS NOT NULL
 """
-# OFFSET 0: or else the planner may look through all that is pending.
-RUNS = f"""
-    SELECT coalesce(json_agg(json_build_object(
-        'id', id, 'at', created_at, 'ride', position, 'rides', rides, 'total', total_distance,
-        'drift', (
-            SELECT coalesce(json_object_agg(name, drift), '{{}}')
-            FROM jsonb_to_recordset(compared -> 'consumers') consumer(name text, drift numeric)
-            WHERE drift <> 0
-        ),
-        'unrepaired', (
-            SELECT coalesce(json_agg(consumer_name ORDER BY consumer_name), '[]') FROM (
-                SELECT * FROM resets WHERE reconciliation_id = newest.id OFFSET 0
-            ) asked WHERE status = 'pending'
-        )
-    ) ORDER BY id DESC), '[]')
-    FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT {RECONCILIATIONS}) newest
-"""  # noqa: S608
 # The rows that watch/kept.py has the words for, by the names and shapes that it gives them.
 KEPT = f"""
     SELECT coalesce(json_agg(kept ORDER BY at), '[]')
@@ -113,6 +95,12 @@ KEPT = f"""
         (SELECT created_at, json_build_object(
              'what', 'ran', 'at', created_at, 'run', id, 'rides', rides, 'total', total_distance)
          FROM reconciliations ORDER BY id DESC LIMIT {NEWEST})
+        UNION ALL
+        (SELECT ended_at, json_build_object(
+             'what', 'faulted', 'at', ended_at, 'run', id, 'status', status,
+             'reason', left(coalesce(reason, ''), 200))
+         FROM (SELECT * FROM runs ORDER BY id DESC LIMIT {NEWEST}) newest
+         WHERE status NOT IN ('running', 'agreed'))
         UNION ALL
         (SELECT created_at, json_build_object(
              'what', 'set aside', 'at', created_at, 'kind', consumer_kind,

@@ -65,11 +65,11 @@ class Events:
                 yield Event(facts.at, "healed", f"{name} is back")
 
     def _kept(self, at: datetime, database: Database) -> Iterator[Event]:
-        """Leads, resets, reconciliations, entries set aside: all at first, then what is new."""
+        """Leads, resets, runs, entries set aside: all at first, then what is new."""
         new = sorted(set(database.happened) - self._told, key=lambda happened: happened.at)
         self._told = {each for each in self._told if each.at > at - KEPT_FOR}
         self._told |= set(database.happened)
-        set_aside = [each for each in new if each.is_fault]
+        set_aside = [each for each in new if each.is_entry]
         unnamed = set_aside[:-MOST_NAMED]
         for each in new:
             if each not in unnamed:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+from watch.runs import CompletedRun, Run
+
 MOST = 10_000  # rides, staged records or entries that one look counts; more would take too long
 
 
@@ -144,7 +146,7 @@ class Receipts:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """A run of the nightly job; `drift` is what each wrong total was off by, before its repair."""
+    """A sum that was proven; `drift` is what each wrong total was off by, before its repair."""
 
     id: int
     at: datetime
@@ -157,11 +159,12 @@ class Reconciliation:
 
 @dataclass(frozen=True)
 class Happened:
-    """Something that Postgres keeps with its time: a lead, a reset, a reconciliation, an entry."""
+    """Something that Postgres keeps with its time: a lead, a reset, a run, an entry."""
 
     at: datetime
     words: str
-    is_fault: bool = False  # of an entry that was set aside
+    is_fault: bool = False
+    is_entry: bool = False  # that was set aside
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,12 @@ class Database:
     # Who should be at work and is not, as `watch.absence` names them, and for how many seconds;
     # 0 as long as that may be a mere restart.
     absent: Mapping[str, float] = field(default_factory=dict)
+    # Of the reconciliation: the last completed run, the newest that has failed since then, how many
+    # have, and the one that is under way.
+    completed_run: CompletedRun | None = None
+    failed_run: Run | None = None
+    failed_runs: int = 0  # up to MOST
+    run_under_way: Run | None = None
     anybody: bool = True  # whether any process of a fleet has a session, the API's included
 
 

@@ -1,4 +1,4 @@
-"""What Postgres keeps with its time, and the words for it: leads, resets, reconciliations, entries.
+"""What Postgres keeps with its time, and the words for it: leads, resets, runs, entries.
 
 The statement returns numbers, and the words are made here, so that a person reads all of them in
 one style.
@@ -12,6 +12,7 @@ import msgspec
 from rocket_rides.words import count, metres, number
 from watch.facts import Happened
 from watch.naming import RECEIPTS, ROLLUP
+from watch.runs import HELD, WRONG
 
 
 class Kept(msgspec.Struct, tag_field="what"):
@@ -57,6 +58,21 @@ class Ran(Kept, tag="ran"):
         return Happened(self.at, f"reconciliation {self.run}: {found}")
 
 
+class Faulted(Kept, tag="faulted"):
+    """A run of the reconciliation ended, and not everything agreed."""
+
+    run: int
+    status: str
+    reason: str
+
+    def happened(self) -> Happened:
+        what = {
+            WRONG: "found something wrong",
+            HELD: "holds what it found until a person decides",
+        }.get(self.status, f"failed: {self.reason}")
+        return Happened(self.at, f"run {self.run} of the reconciliation {what}", is_fault=True)
+
+
 class SetAside(Kept, tag="set aside"):
     """A reader set an entry aside, or the receipts' workers did."""
 
@@ -66,7 +82,8 @@ class SetAside(Kept, tag="set aside"):
 
     def happened(self) -> Happened:
         who = {"receipts": RECEIPTS, "rollup": ROLLUP}.get(self.kind, self.consumer)
-        return Happened(self.at, f"{who} set an entry aside: {self.reason}", is_fault=True)
+        words = f"{who} set an entry aside: {self.reason}"
+        return Happened(self.at, words, is_fault=True, is_entry=True)
 
 
-AnyKept = Led | Reset | Ran | SetAside
+AnyKept = Led | Reset | Ran | Faulted | SetAside

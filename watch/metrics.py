@@ -9,6 +9,7 @@ gauges. In a name, the unit comes last, but for `_total`.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import get_args
 
@@ -18,6 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from rocket_rides.cells import CELL_SIZE
 from watch import verdict
 from watch.facts import MOST, Counts, Database, Facts, Reader, Receipts
+from watch.runs import VERDICTS, CompletedRun
 
 PREFIX = "rocket_rides_"
 UNIT = re.compile(r"_(seconds|meters|bytes)(_total)?$")
@@ -75,8 +77,15 @@ HELP = {
     "receipts_replayed": "Dead letters to be sent again.",
     "receipts_workers": "Processes that deliver receipts.",
     "set_aside_entries": "Log entries in the table set_aside_entries, by the kind of reader.",
-    "reconciliation_age_seconds": "How long ago the last one ended.",
-    "reconciliation_drift_meters": "How far off the last one found a total, before its repair.",
+    # The reconciliation: the last sum that was proven, and the runs.
+    "reconciliation_age_seconds": "How long ago the last sum was proven.",
+    "reconciliation_drift_meters": "How far off the last sum found a total, before its repair.",
+    "run_status": "1 for the last completed run's status, else 0.",
+    "run_age_seconds": "How long ago the last completed run ended.",
+    "run_verdict": "1 for that run's verdict on the part, else 0.",
+    "failed_runs": f"Runs that failed since the last completed one, up to {MOST}.",
+    "open_findings": "Findings that the last completed run left open.",
+    "oldest_look_age_seconds": "No old ride was compared longer ago than this.",
 }
 # What tells the samples of a metric apart. A role is streamer or rollup.
 LABELS: dict[str, tuple[str, ...]] = {
@@ -87,6 +96,9 @@ LABELS: dict[str, tuple[str, ...]] = {
     "standbys": ("role",),
     "set_aside_entries": ("kind",),
     "reconciliation_drift_meters": ("reader",),
+    "run_status": ("status",),
+    "run_verdict": ("part", "verdict"),
+    "open_findings": ("kind",),
 } | {name: ("kind", "reader") for name in HELP if name.startswith("reader_")}
 
 Family = CounterMetricFamily | GaugeMetricFamily
@@ -143,6 +155,9 @@ def samples(facts: Facts) -> Iterator[Sample]:
         yield from _database(facts.database)
         for last in facts.database.reconciliations[:1]:
             yield "reconciliation_age_seconds", (facts.at - last.at).total_seconds(), {}
+        yield "failed_runs", facts.database.failed_runs, {}
+        if run := facts.database.completed_run:
+            yield from _run(run, facts.at)
 
 
 def _database(database: Database) -> Iterator[Sample]:
@@ -213,6 +228,19 @@ def _receipts(receipts: Receipts) -> Iterator[Sample]:
     yield "reader_entries_set_aside_total", receipts.entries_set_aside, labels
     yield "reader_entries_not_ours_total", receipts.entries_not_ours, labels
     yield "reader_entries_passed_total", receipts.entries_passed, labels
+
+
+def _run(run: CompletedRun, at: datetime) -> Iterator[Sample]:
+    for status in VERDICTS:
+        yield "run_status", run.status == status, {"status": status}
+    yield "run_age_seconds", (at - run.at).total_seconds(), {}
+    for part, given in sorted(run.verdicts.items()):
+        for each in VERDICTS:
+            yield "run_verdict", given == each, {"part": text(part), "verdict": each}
+    for kind, findings in sorted(run.open.items()):
+        yield "open_findings", findings, {"kind": text(kind)}
+    if run.oldest_look:
+        yield "oldest_look_age_seconds", (at - run.oldest_look).total_seconds(), {}
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:

@@ -6,6 +6,7 @@ reaches the terminal.
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 
 from rocket_rides.words import (
     DASH,
@@ -22,7 +23,9 @@ from rocket_rides.words import (
     size,
 )
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
+from watch.findings import since
 from watch.naming import decided, undecided
+from watch.runs import HELD, WRONG
 from watch.verdict import notices, problems
 
 WIDTH = 80
@@ -147,3 +150,24 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
             f"{age((at - run.at).total_seconds())} ago, up to position {number(run.ride)}: "
             + (f"drift of {drifts}" if drifts else "no drift"),
         )
+    yield from _runs(database, at)
+
+
+def _runs(database: Database, at: datetime) -> Iterator[str]:
+    """What the last completed run has found, and what became of later ones."""
+    if now := database.run_under_way:
+        yield _line("under way", f"run {now.id}, for {since(now.since, at)}")
+    if failed := database.failed_run:
+        why = f": {printable(failed.reason)}" if failed.reason else ""
+        yield _line("failed", f"run {failed.id}, {since(failed.since, at)} ago{why}")
+    if not (run := database.completed_run):
+        return
+    looked = f"; oldest look {since(run.oldest_look, at)} ago" if run.oldest_look else ""
+    yield _line("last run", f"run {run.id} ended {since(run.at, at)} ago: {run.status}{looked}")
+    for verdict, parts in run.parts():
+        for line in wrap(f"{verdict}: {', '.join(map(printable, parts))}", WIDTH - LABEL):
+            yield _line("", line)
+    for each in run.findings:
+        yield _line("finding", f"{HELD if each.held else WRONG}: {printable(each.about)}")
+    if run.more:
+        yield _line("", f"and {count(run.more, 'more finding', MOST)}")

@@ -1,15 +1,22 @@
 """What Postgres is asked, in one statement: one snapshot, one round trip, one JSON document.
 
-The document has the names and the shapes of `watch.facts` and `watch.kept`, which it is decoded
-into; its numbers are Postgres' own digits. Nothing here reads more than `limit` rows of a table
-that grows: what is counted is counted up to there, and an index leads to each row.
+The document has the names and the shapes of `watch.facts`, `watch.runs` and `watch.kept`, which it
+is decoded into; its numbers are Postgres' own digits. Nothing here reads more than `limit` rows of
+a table that grows: what is counted is counted up to there, and an index leads to each row.
 """
 
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
 from rocket_rides.sessions import API, CONSUMER, READER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
-from watch.derived import KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, RUNS, SET_ASIDE_ENTRIES, age, lead
+from watch.derived import KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, SET_ASIDE_ENTRIES, age, lead
+from watch.reconciled import (
+    COMPLETED_RUN,
+    FAILED_RUN,
+    FAILED_RUNS,
+    PROVEN_SUMS,
+    RUN_UNDER_WAY,
+)
 
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is over so many seconds, or so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
@@ -127,7 +134,9 @@ FACTS = f"""
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'set_aside_entries', ({SET_ASIDE_ENTRIES}),
-            'reconciliations', ({RUNS}), 'anybody', EXISTS (SELECT FROM known)
+            'reconciliations', ({PROVEN_SUMS}), 'completed_run', ({COMPLETED_RUN}),
+            'failed_run', ({FAILED_RUN}), 'failed_runs', ({FAILED_RUNS}),
+            'run_under_way', ({RUN_UNDER_WAY}), 'anybody', EXISTS (SELECT FROM known)
         ),
         'kept', ({KEPT})
     )::text

@@ -4,16 +4,17 @@
     python -m watch.status --json    everything that is known, as one JSON object in a line
     python -m watch.status --cells URL...    all cells in one table, as their live pages tell
 
-The exit status is 0 when all is well; 1 when something lags, drifts, disagrees or is dead, with a
-line that says what; 2 when that can't be told, because a server can't be used; 3 when no fleet runs
-here, in one line. So it serves as a probe. It reads, and changes nothing; it needs the two servers,
-and not the live page. With --cells it needs the pages alone, and the status is that of the worst
-cell: 2 if a page is away.
+The exit status is 0 when all is well; 1 when something lags, drifts, disagrees, is dead or is held
+until a person decides, with a line that says what; 2 when that can't be told, because a server
+can't be used; 3 when no fleet runs here, in one line. So it serves as a probe. It reads, and
+changes nothing; it needs the two servers, and not the live page. With --cells it needs the pages
+alone, and the status is that of the worst cell: 2 if a page is away.
 
-The JSON object has `status` (0 to 3), `problems` (each with `kind`: lags, disagrees, dead, away
-or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
-them, under its names: `at`, `postgres` and `redis` (each with `up` and `reason`), `database` (null
-unless Postgres can be used), `log` (null unless Redis can), `gathered_in_seconds` and `looked_at`.
+The JSON object has `status` (0 to 3), `problems` (each with `kind`: lags, disagrees, dead, away,
+drift or held; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py and
+watch/runs.py describe them, under their names: `at`, `postgres` and `redis` (each with `up`
+and `reason`), `database` (null unless Postgres can be used), `log` (null unless Redis can),
+`gathered_in_seconds` and `looked_at`.
 `database.agreement` also has `agree`. Distances are in metres, with all of their digits.
 """
 

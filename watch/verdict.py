@@ -7,11 +7,13 @@ A *notice* is what waits for a person, and stops nothing.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from math import inf
 from typing import Literal
 
 from rocket_rides.words import age, count, metres, number, printable, signed
+from watch import findings
 from watch.facts import MOST, Database, Facts, Reader
 from watch.naming import MOST_NAMED, RECEIPTS, ROLLUP, STREAMER, called, listed
 
@@ -27,7 +29,7 @@ RECEIPTS_LATE = 1800.0
 # A process that crashes is back after a second, or two where the machine is busy.
 ABSENT = 3.0
 
-Kind = Literal["lags", "disagrees", "dead", "away", "drift"]
+Kind = Literal["lags", "disagrees", "dead", "away", "drift", "held"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def problems(facts: Facts, absent: float = ABSENT) -> list[Problem]:
     ]
     if facts.database:
         found += _wrong(facts.database)
+        found += _found(facts.database, facts.at)
         found += _dead(facts.database, absent if facts.redis.up else inf)
         found += _late(facts.database)
     return found
@@ -89,7 +92,9 @@ def notices(facts: Facts) -> list[str]:
     if entries := sum(facts.database.set_aside_entries.values()):
         unread = count(entries, "entry", MOST)
         found.append(f"{unread} of the log could not be read: the table set_aside_entries says why")
-    return found
+    run = facts.database.completed_run
+    said = findings.failed(facts.database, facts.at), findings.wrong(run) if run else ""
+    return [*found, *filter(None, said)]
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -114,6 +119,19 @@ def _wrong(database: Database) -> Iterator[Problem]:
             for name in run.unrepaired
         ]
         yield from _few(unrepaired, "more totals are off, and not yet repaired")
+
+
+def _found(database: Database, at: datetime) -> Iterator[Problem]:
+    """What the last completed run of the reconciliation leaves to a person."""
+    if not (run := database.completed_run):
+        return
+    told: tuple[tuple[str, Kind], ...] = (
+        (findings.holds(run), "held"),
+        (findings.gone(run), "dead"),
+        (findings.behind(run), "lags"),
+        (findings.late(database, at), "lags"),
+    )
+    yield from (Problem(what, kind) for what, kind in told if what)
 
 
 def _dead(database: Database, absent: float) -> Iterator[Problem]:

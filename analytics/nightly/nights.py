@@ -8,7 +8,9 @@ import psycopg
 # The first ride by id stands for the oldest: the index on the time, a BRIN, finds no minimum.
 MISSED = """
     SELECT coalesce((SELECT created_at FROM rides ORDER BY id LIMIT 1) < %(due)s, false)
-        AND NOT EXISTS (SELECT FROM reconciliations WHERE created_at >= %(due)s)
+        AND NOT EXISTS (
+            SELECT FROM runs WHERE started_at >= %(due)s AND status NOT IN ('running', 'failed')
+        )
 """
 
 
@@ -35,9 +37,6 @@ def _due(day: date, at: time, now: datetime) -> datetime:
 
 
 def missed(connection: psycopg.Connection, due: datetime) -> bool:
-    """Whether there were rides to reconcile at `due` and no run has done so since.
-
-    A run that found the warehouse wrong has not: it emits nothing.
-    """
+    """Whether there were rides to reconcile at `due` and no run has completed since."""
     row = connection.execute(MISSED, {"due": due}).fetchone()
     return row == (True,)

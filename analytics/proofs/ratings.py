@@ -1,19 +1,27 @@
 """The ratings: what each consumer has counted is compared with what Spark adds up from the table.
 
-A rating never changes, and all of them up to a checkpoint are settled. So one statement reads where
-the consumers stand, and Spark reads the ratings up to there afterwards. There is no warehouse of
-ratings: every run reads them all, for each position at which a consumer stands.
+A rating never changes, and all of them up to a checkpoint are settled. There is no warehouse of
+ratings, but the ledger has their number and their stars, block by block: so a run reads those since
+the last one, the blocks in which a consumer stands, and others in rotation (`analytics.rotation`).
+
+Where the table and the ledger disagree, consumers decide, as totals do (`analytics.votes`). Two
+stars that were swapped within a block are not seen.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import psycopg
 
 from analytics import extract
+from analytics.extract import CountedRange
+from analytics.ledger import Ledger, Rated
+from analytics.pieces import BLOCK
 from analytics.result import CountedRatings, RatingsVerdict
 from rocket_rides.database import one_row
 
@@ -26,7 +34,16 @@ STAND = """
     SELECT name, position, ratings, stars, position > last_sent_id
     FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN streamer_state ORDER BY name
 """
-STARS = "SELECT stars FROM {table} WHERE id <= {upto}"
+RATINGS = "SELECT id, stars::bigint FROM {table} WHERE id > {after} AND id <= {upto}"
+
+
+class Sum(NamedTuple):
+    """The ratings of a block between two cuts."""
+
+    number: int  # of the block
+    last: int
+    ratings: int
+    stars: int
 
 
 def prove(
@@ -34,27 +51,109 @@ def prove(
     spark: "SparkContext",
     url: str,
     shown: Callable[[str], AbstractContextManager[object]],
-) -> RatingsVerdict:
-    """Compare every consumer's number of ratings, and its sum, at its own position."""
+    base: Ledger,
+    upto: int,
+    again: Callable[[Sequence[Rated]], Sequence[Rated]],
+    now: datetime,
+) -> tuple[RatingsVerdict, Ledger]:
+    """Compare every consumer's number of ratings, and its sum, at its own position.
+
+    Also returns the ledger with the ratings up to `upto`; `again` chooses what else is read.
+    """
     if not one_row(connection.execute(ARE_THERE))[0]:
-        return RatingsVerdict()
-    if not (stand := connection.execute(STAND).fetchall()):
-        return RatingsVerdict()
-    positions = {position for _, position, *_ in stand}
-    url = extract.for_executors(url, sys.modules[__name__])
-    add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
-    with shown("Adding up ratings"):
-        exact = dict(spark.parallelize(positions, len(positions)).map(add_up).collect())
-    return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
+        return RatingsVerdict(), base
+    stand = connection.execute(STAND).fetchall()
+    marks = sorted({min(position, upto) for _, position, *_ in stand})
+    full = [rated for rated in base.ratings if rated.upto % BLOCK == 0]
+    after = full[-1].upto if full else 0
+    reread = {rated.upto: rated for rated in again(full)}
+    reread |= {
+        rated.upto: rated for rated in full if any(rated.after < m < rated.upto for m in marks)
+    }
+    ranges = extract.cut_into_ranges(
+        connection, after, upto, spark.defaultParallelism, extract.this_table(connection, "ratings")
+    )
+    ranges += [CountedRange(rated.after, rated.upto, rated.ratings) for rated in reread.values()]
+    sums = list[Sum]()
+    if ranges:
+        code = extract.for_executors(url, sys.modules[__name__])
+        task = partial(_add_up, code, extract.this_table(connection, "ratings"), marks)
+        with shown("Adding up ratings"):
+            slices = min(len(ranges), 4 * spark.defaultParallelism)
+            sums = [
+                Sum(*each) for each in spark.parallelize(ranges, slices).flatMap(task).collect()
+            ]
+    kept = [rated for rated in full if rated.upto not in reread]
+    changed = [
+        rated for rated in reread.values() if _of(sums, rated) != (rated.ratings, rated.stars)
+    ]
+
+    def exact(position: int, as_known: Sequence[Rated] = ()) -> tuple[int, int]:
+        """Ratings and stars up to a position, of some blocks as the ledger has them."""
+        known = [rated for rated in (*kept, *as_known) if rated.upto <= position]
+        blocks = {rated.upto for rated in as_known if rated.upto <= position}
+        read = [s for s in sums if s.last <= position and (s.number + 1) * BLOCK not in blocks]
+        return (
+            sum(rated.ratings for rated in known) + sum(s.ratings for s in read),
+            sum(rated.stars for rated in known) + sum(s.stars for s in read),
+        )
+
+    claims = [(min(position, upto), (ratings, stars)) for _, position, ratings, stars, _ in stand]
+    for_table = [exact(at) == claim for at, claim in claims]
+    held = changed if changed and not any(for_table) else []
+    consumers = []
+    for row in stand:
+        ratings, stars = exact(min(row[1], upto), held)
+        consumers.append(CountedRatings._make([*row, ratings, stars]))
+    if held:  # the ledger keeps what it knows
+        return RatingsVerdict(consumers, tuple(held)), base
+    looked = {
+        rated.upto: msgspec.structs.replace(rated, looked_at=now) for rated in reread.values()
+    }
+    old = [
+        _with(looked.get(rated.upto, rated), sums) if rated in changed
+        else looked.get(rated.upto, rated) for rated in full
+    ]  # fmt: skip
+    return RatingsVerdict(consumers), base.with_ratings([*old, *_new(sums, after, upto, now)])
 
 
-def _add_up(url: str, table: str, upto: int) -> tuple[int, list[int]]:
-    """A position, the number of ratings up to there, and their stars. Runs on an executor."""
+def _of(sums: Sequence[Sum], rated: Rated) -> tuple[int, int]:
+    found = [each for each in sums if rated.after < each.last <= rated.upto]
+    return sum(each.ratings for each in found), sum(each.stars for each in found)
+
+
+def _with(rated: Rated, sums: Sequence[Sum]) -> Rated:
+    ratings, stars = _of(sums, rated)
+    return msgspec.structs.replace(rated, ratings=ratings, stars=stars)
+
+
+def _new(sums: Sequence[Sum], after: int, upto: int, now: datetime) -> list[Rated]:
+    """The blocks with ratings past `after`; the last may not be full yet."""
+    numbers = sorted({each.number for each in sums if each.last > after})
+    blocks = [
+        Rated(max(number * BLOCK, after), min((number + 1) * BLOCK, upto), 0, 0, now)
+        for number in numbers
+    ]
+    return [_with(block, sums) for block in blocks]
+
+
+def _add_up(url: str, table: str, marks: list[int], ends: CountedRange) -> list[tuple[int, ...]]:
+    """The sums of one range, cut at its blocks and at the marks. Runs on an executor."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    ratings = stars = 0
-    with extract.reading(url, STARS.format(table=table, upto=upto)) as batches:
-        for batch in batches:
-            ratings += batch.num_rows
-            stars += pc.sum(batch.column(0)).as_py() or 0
-    return upto, [ratings, stars]
+    statement = RATINGS.format(table=table, after=ends[0], upto=ends[1])
+    with extract.reading(url, statement) as batches:
+        ratings = batches.read_all().rename_columns(["id", "stars"])
+    number = pc.divide(pc.subtract(ratings["id"], 1), BLOCK)
+    segment = pa.chunked_array([pa.repeat(0, len(ratings))])
+    for mark in marks:
+        segment = pc.add(segment, pc.greater(ratings["id"], mark).cast(pa.int64()))
+    sums = (
+        ratings.append_column("number", number)
+        .append_column("segment", segment)
+        .group_by(["number", "segment"])
+        .aggregate([("id", "max"), ("id", "count"), ("stars", "sum")])
+    )
+    columns = ("number", "id_max", "id_count", "stars_sum")
+    return [*zip(*(sums[name].to_pylist() for name in columns), strict=True)]

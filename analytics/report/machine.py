@@ -1,6 +1,8 @@
 """The report for programs: one JSON object, distances as numbers with all of their digits.
 
     started_at      when the run began, RFC 3339
+    run             the id of the run's row in `runs`, or null
+    status          agreed, wrong (all that was found is being repaired) or held (a person decides)
     agrees          true when every total, the warehouse and all that is proved are right
     repairing       false with --check
     reconciliation  the id of the run's row in `reconciliations`, or null
@@ -8,8 +10,14 @@
     last_ride_id    the last ride up to there
     total, new      {rides, distance}: all rides, and those that were new to the warehouse
     consumers       [{name, position, total_distance, exact_distance, drift, stray, wrong,
-                    reset}]: drift is total less exact; stray is true for a checkpoint past every
-                    record sent; reset is true when a reset was requested
+                    reset, rides, exact_rides}]: drift is total less exact; stray is true for a
+                    checkpoint past every record sent; reset is true when a reset was requested;
+                    rides is how many it has counted
+    findings        [{kind, part, held, about, key}], those about rides also {after, upto,
+                    differing, rides: [{id, postgres, warehouse}]}, the first ten, each side
+                    {created_at, distance} or null where it lacks the ride; key tells a finding
+                    from others
+    verdicts        {part: agreed, wrong or held}: totals, readers, warehouse, records, ...
     mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
                     after < id <= upto, if minute is not null those of that minute alone; the last
                     three are {rides, distance}, the difference is warehouse less Postgres
@@ -22,10 +30,12 @@
                     there are, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a row, with another distance than their ride's
-    ratings         {consumers, agrees}, or null: [{name, position, ratings, stars, stray,
-                    exact_ratings, exact_stars}], the last two are Spark's
+    ratings         {consumers, changed, agrees}, or null: [{name, position, ratings, stars, stray,
+                    exact_ratings, exact_stars}], the last two are Spark's; changed
+                    are blocks of ratings that an earlier run has added up otherwise
     requested       true when the repair of minutes, receipts or ratings was requested
-    verified        how many ranges of the warehouse were checked against Postgres
+    verified        how many blocks of the warehouse were compared with Postgres, ride by ride
+    rides_reread    the rides in these
     notes           sentences for a person, which may change
     seconds         how long the run took
 
@@ -54,6 +64,8 @@ def as_json(result: Result) -> bytes:
     """The run as indented JSON."""
     content = {
         "started_at": result.started_at,
+        "run": result.run,
+        "status": result.status,
         "agrees": result.agrees,
         "repairing": result.repairing,
         "reconciliation": result.reconciliation,
@@ -74,12 +86,15 @@ def as_json(result: Result) -> bytes:
             {**_named(mismatch), "difference": _named(mismatch.difference)}
             for mismatch in result.mismatches
         ],
+        "findings": [finding.as_json() for finding in result.findings],
+        "verdicts": result.verdicts,
         "rollup": _proof(result.rollup),
         "receipts": _proof(result.receipts),
         "outbox": _proof(result.outbox),
         "ratings": _proof(result.ratings),
         "requested": result.requested,
         "verified": result.verified,
+        "rides_reread": result.rides_reread,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
     }
@@ -96,9 +111,11 @@ def _proof(
 
 def _named(value: Any) -> Any:
     """Named tuples as objects, at any depth: msgspec would write them as arrays."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
     if hasattr(value, "_asdict"):
         return _fields(value._asdict())
-    return [_named(each) for each in value] if isinstance(value, list) else value
+    return [_named(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _fields(of: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analytics.report import proofs
-from analytics.report.verdict import REBUILD, consequence, outcome, verdict
+from analytics.report.verdict import outcome, rides_of, verdict, ways_out
 from analytics.result import PastRun, Result
 from rocket_rides import words
 
@@ -37,8 +37,8 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
         verdict=verdict(result, *proofs.clauses(result)),
         proofs=list(proofs.proofs(result)),
-        consequence=consequence(result),
-        rebuild=None if result.rebuilt else REBUILD,
+        rides_of=rides_of,
+        ways_out=list(ways_out(result)),
         outcome=lambda consumer: outcome(result, consumer),
         past=past,
         whose=proofs.whose,

@@ -16,7 +16,7 @@ from analytics.result import (
     WrongMinute,
     WrongRides,
 )
-from rocket_rides.words import count, metres, number
+from rocket_rides.words import count, metres, number, printable
 
 NOTHING_TO_COMPARE = "nothing to compare"
 
@@ -87,7 +87,7 @@ def _outbox(outbox: OutboxVerdict) -> Proof:
 def _ratings(result: Result, ratings: RatingsVerdict) -> Proof:
     """A consumer of ratings that is wrong is named with both of its sums."""
     named = [
-        f"{each.name}: {each.stars} stars in {each.ratings} ratings;"
+        f"{printable(each.name)}: {each.stars} stars in {each.ratings} ratings;"
         f" exact: {each.exact_stars} in {each.exact_ratings}"
         for each in ratings.wrong
     ]
@@ -148,12 +148,15 @@ def moment(of: datetime) -> str:
 def clauses(result: Result) -> Iterator[str]:
     """For the verdict: what is wrong beside the totals, or what else agrees."""
     found = list(proofs(result))
+    if missing := sum(finding.part == "readers" for finding in result.findings):
+        yield f"{count(missing, 'reader')} {'is' if missing == 1 else 'are'} missing or behind"
     if wrong := [proof.name for proof in found if not proof.agrees]:
         yield f"something is wrong with {_listed(wrong)}"
     elif result.agrees and result.consumers:
         agree = [proof.name for proof in found if NOTHING_TO_COMPARE not in proof.outcome]
         if agree:
-            yield f"so {'does' if len(agree) == 1 else 'do'} {_listed(agree)}"
+            is_plural = len(agree) > 1 or agree[0].endswith("s")
+            yield f"so {'do' if is_plural else 'does'} {_listed(agree)}"
 
 
 def _listed(names: Sequence[str]) -> str:

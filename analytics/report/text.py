@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from analytics.report.proofs import clauses, proofs, whose
-from analytics.report.verdict import REBUILD, consequence, outcome, verdict
+from analytics.report.verdict import outcome, rides_of, verdict, ways_out
 from analytics.result import Result, Tally
 from rocket_rides.words import aligned, count, metres, plain, printable, signed
 
@@ -17,6 +17,7 @@ def as_text(result: Result) -> str:
         list(consumers(result)),
         list(proved(result)),
         list(mismatches(result)),
+        list(found(result)),
         list(summary(result)),
         [verdict(result, *clauses(result))],
     ]
@@ -73,9 +74,14 @@ def mismatches(result: Result) -> Iterator[str]:
             ),
         ]
         yield from aligned(rows, "<>>")
-    yield consequence(result)
-    if not result.rebuilt:
-        yield f"  {REBUILD}"
+
+
+def found(result: Result) -> Iterator[str]:
+    """What was found, with the rides that it is about, and what a person can do."""
+    for finding in result.findings:
+        yield f"{'Held' if finding.held else 'Found'}: {finding.about}"
+        yield from (f"  {ride}" for ride in rides_of(finding))
+    yield from ways_out(result)
 
 
 def summary(result: Result) -> Iterator[str]:
@@ -90,8 +96,8 @@ def summary(result: Result) -> Iterator[str]:
         ]
         yield from aligned(rows, "<>>")
     yield (
-        f"Checked {count(result.verified, 'range')} of the warehouse against Postgres;"
-        f" {result.seconds:.1f} seconds in all."
+        f"Compared {count(result.rides_reread, 'old ride')} with Postgres,"
+        f" in {count(result.verified, 'block')}; {result.seconds:.1f} seconds in all."
     )
 
 

@@ -1,8 +1,13 @@
 """The outcome of a run, in sentences that the terminal and the page share."""
 
-from analytics.result import Compared, Result
+from collections.abc import Iterator
 
-REBUILD = "python -m analytics.reconcile --full"
+from analytics.findings import TOTAL_HELD, WAREHOUSE_CHANGED, Finding
+from analytics.result import Compared, Result
+from analytics.rows import Differing, Fields
+from rocket_rides.words import count, metres, number
+
+NOBODY_HAS_IT = "no such ride"
 
 
 def outcome(result: Result, consumer: Compared) -> str:
@@ -10,44 +15,71 @@ def outcome(result: Result, consumer: Compared) -> str:
     if not consumer.wrong:
         return "agrees"
     what = "stands past every record sent" if consumer.stray else "wrong"
+    if not consumer.stray and consumer.drift == 0:
+        what = f"{consumer.rides - consumer.exact_rides:+,} rides"
     if consumer.name in result.resets:
         return f"{what}: reset requested"
+    if any(finding.kind == TOTAL_HELD for finding in result.findings) and result.repairing:
+        return f"{what}: held"
     if consumer.stray:
         return what  # there is no exact total up to a record that was never sent
-    return "wrong: not repaired" if result.repairing else "wrong: not repaired (--check)"
+    return f"{what}: not repaired" if result.repairing else f"{what}: not repaired (--check)"
 
 
-def consequence(result: Result) -> str:
-    """What follows from a mismatch with Postgres. If that ends in a colon, REBUILD comes next."""
-    if result.rebuilt:
-        return "Postgres is right: the warehouse was rebuilt from it."
-    return "Postgres is right; no resets were requested. Rebuild the warehouse from it:"
+def ways_out(result: Result) -> Iterator[str]:
+    """What a person can do about what is held."""
+    if not result.held:
+        return
+    yield "Nothing that is held was changed. Find out who did this; then either of"
+    run = result.run if result.run is not None else "RUN"
+    yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right"
+    if any(finding.rides for finding in result.held):
+        yield f"  python -m analytics.approve {run} --put-back  # prints the rides as they were"
+
+
+def rides_of(finding: Finding) -> Iterator[str]:
+    """The rides that a finding names, as both sides have them."""
+    for ride in finding.rides:
+        yield f"ride {ride.id}: {_both(ride)}"
+    if (more := finding.differing - len(finding.rides)) > 0:
+        yield f"and {number(more)} more"
+
+
+def _both(ride: Differing) -> str:
+    return f"Postgres {_said(ride.postgres)}; warehouse {_said(ride.warehouse)}"
+
+
+def _said(fields: Fields | None) -> str:
+    if fields is None:
+        return NOBODY_HAS_IT
+    at = fields.created_at.isoformat(sep=" ") if fields.created_at else "no time"
+    return f"{at} {metres(fields.distance)} m" if fields.distance is not None else at
 
 
 def verdict(result: Result, *clauses: str) -> str:
     """The whole run in one sentence, which ends with the `clauses` on all but the totals."""
+    parts = list[str]()
+    if held := len(result.held):
+        parts.append(
+            f"{count(held, 'finding')} {'is' if held == 1 else 'are'} held until somebody decides"
+        )
+    if any(finding.kind == WAREHOUSE_CHANGED for finding in result.findings):
+        done = "was read again" if result.published else "is to be read again"
+        parts.append(f"the warehouse had been changed, and {done}")
+    sentence = "; ".join([*parts, _of_totals(result), *clauses]) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def _of_totals(result: Result) -> str:
     total, wrong = len(result.consumers), [c for c in result.consumers if c.wrong]
     reset = sum(consumer.name in result.resets for consumer in wrong)
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"
     are, were = ("is", "was") if len(wrong) == 1 else ("are", "were")
-    if result.rebuilt:
-        sentence = "the warehouse disagreed with Postgres and was rebuilt."
-        if wrong:
-            sentence = f"{sentence[:-1]}, and {whose} {were} wrong and will be reset."
-    elif result.mismatches and wrong:
-        sentence = (
-            f"the warehouse and Postgres disagree, and {whose} {are} wrong: nothing was repaired."
-        )
-    elif result.mismatches:
-        sentence = "the warehouse and Postgres disagree: nothing was repaired."
-    elif not wrong:
-        sentence = "all totals agree." if total else "there is no consumer to compare."
-    elif reset == len(wrong):
-        sentence = f"{whose} {were} wrong and will be reset."
-    elif not result.repairing:
-        sentence = f"{whose} {are} wrong; nothing was repaired (--check)."
-    else:
-        will = f"{reset} of them will be reset" if reset else "none will be reset"
-        sentence = f"{whose} {are} wrong; {will}."
-    sentence = "; ".join([sentence[:-1], *clauses]) + "."
-    return sentence[0].upper() + sentence[1:]
+    if not wrong:
+        return "all totals agree" if total else "there is no consumer to compare"
+    if reset == len(wrong):
+        return f"{whose} {were} wrong and will be reset"
+    if not result.repairing:
+        return f"{whose} {are} wrong; nothing was repaired (--check)"
+    will = f"{reset} of them will be reset" if reset else "none will be reset"
+    return f"{whose} {are} wrong; {will}"

@@ -1,5 +1,6 @@
 """`python -m consumers NAME`: reads the log and keeps the running total of all rides.
 
+Beside the metres it counts the rides: a lost and a doubled ride of one length would cancel in them.
 It guarantees that every ride counts once. The log may repeat a ride (it is skipped), lose one (the
 chain shows the gap, which is summed from the rides), or contain nonsense (it is set aside) or
 entries of another database (they are not believed: `rocket_rides.terms`); the total and the

@@ -12,6 +12,7 @@ from consumers.totals.reset import Reset
 from consumers.totals.total import Total
 from rocket_rides.distance import EXACT
 from rocket_rides.tracing import fields
+from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -60,11 +61,14 @@ def resets(done: Round, reader: Reader[Total]) -> None:
         )
     if reset.applied:
         logger.warning(
-            "%s was reset by reconciliation %d: total %s m at position %d, was %s m at position %d",
+            "%s was reset by reconciliation %d: total %s m in %s at position %d,"
+            " was %s m in %s at position %d",
             reader.handler.name,
             reset.applied.reconciliation,
             reset.applied.to_total,
+            count(reset.applied.to_rides, "ride"),
             reset.applied.to_position,
             reset.applied.from_total,
+            count(reset.applied.from_rides, "ride"),
             reset.applied.from_position,
         )

@@ -9,7 +9,8 @@ C the right state is
 * F < C <= S, past F: T plus the rides between F and C, at C.
 * S < C, past everything that can be counted: T plus the rides between F and S, at S.
 
-In short: stand at the lesser of S and max(F, C), with T plus the rides between F and there.
+In short: stand at the lesser of S and max(F, C), with T plus the rides between F and there. The
+number of the rides, which the reconciliation says as well, goes with the metres.
 
 A reset is pending until its consumer looks at it, and from then on applied or superseded. Only the
 newest is applied. It is superseded as well when F is past S: then this database was restored to an
@@ -30,8 +31,9 @@ from rocket_rides.database import one_row
 
 NEWEST = """
     SELECT resets.id, reconciliation_id, status = 'pending',
-           reconciliations.position, reconciliations.total_distance,
-           checkpoints.position, consumer_states.total_distance, last_sent_id
+           reconciliations.position, reconciliations.rides, reconciliations.total_distance,
+           checkpoints.position, consumer_states.rides, consumer_states.total_distance,
+           last_sent_id
     FROM resets
     JOIN reconciliations ON reconciliations.id = reconciliation_id
     JOIN checkpoints ON kind = consumer_kind AND checkpoints.name = consumer_name
@@ -47,18 +49,20 @@ APPLY = """
                               THEN clock_timestamp() ELSE counted_at END
         WHERE kind = 'total' AND name = %(name)s
     ), counted AS (
-        UPDATE consumer_states SET total_distance = %(reconciled_total)s + (
-            SELECT coalesce(sum(distance), 0) FROM rides
-            WHERE id > %(reconciled_upto)s AND id <= %(to_position)s
+        UPDATE consumer_states SET (rides, total_distance) = (
+            SELECT %(reconciled_rides)s + count(*),
+                   %(reconciled_total)s + coalesce(sum(distance), 0)
+            FROM rides WHERE id > %(reconciled_upto)s AND id <= %(to_position)s
         )
-        WHERE name = %(name)s RETURNING total_distance
+        WHERE name = %(name)s RETURNING rides, total_distance
     )
     UPDATE resets
     SET status = 'applied', changed_at = now(),
         from_position = %(position)s, from_total = %(total)s,
         to_position = %(to_position)s, to_total = counted.total_distance
     FROM counted WHERE id = %(id)s
-    RETURNING reconciliation_id, from_position, from_total, to_position, to_total
+    RETURNING reconciliation_id,
+              from_position, %(rides)s::bigint, from_total, to_position, counted.rides, to_total
 """
 
 # Up to the one that was looked at: a newer one may have arrived in the meantime.
@@ -76,8 +80,10 @@ class Newest(NamedTuple):
     reconciliation: int
     is_pending: bool
     reconciled_upto: int  # F
+    reconciled_rides: int
     reconciled_total: Decimal  # T, in metres
     position: int  # C
+    rides: int
     total: Decimal
     last_sent: int  # S
 
@@ -87,8 +93,10 @@ class Applied(NamedTuple):
 
     reconciliation: int
     from_position: int
+    from_rides: int
     from_total: Decimal
     to_position: int
+    to_rides: int
     to_total: Decimal
 
 

@@ -1,4 +1,4 @@
-"""The running total of all rides, in metres: the handler of `python -m consumers`."""
+"""The running total of all rides, in metres, and their number: the handler of `consumers`."""
 
 import logging
 from collections.abc import Sequence
@@ -14,23 +14,25 @@ from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
+from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
 
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
-LOAD = "SELECT total_distance FROM consumer_states WHERE name = %s"
+LOAD = "SELECT rides, total_distance FROM consumer_states WHERE name = %s"
 ADD = """
-    UPDATE consumer_states SET total_distance = total_distance + %s WHERE name = %s
-    RETURNING total_distance
+    UPDATE consumer_states SET rides = rides + %s, total_distance = total_distance + %s
+    WHERE name = %s RETURNING rides, total_distance
 """
 # A gap is settled: no ride can still appear in it, so its rides can be added up.
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
 RECOUNT = """
-    UPDATE consumer_states
-    SET total_distance = (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s)
-    WHERE name = %s RETURNING total_distance
+    UPDATE consumer_states SET (rides, total_distance) = (
+        SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id <= %s
+    )
+    WHERE name = %s RETURNING rides, total_distance
 """
 REPAIR_IS_DUE = """
     SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')
@@ -39,12 +41,13 @@ REPAIR_IS_DUE = """
 
 
 class Total(Handler):
-    """The exact sum of the distances of all rides up to the checkpoint."""
+    """The number of all rides up to the checkpoint, and the exact sum of their distances."""
 
     KIND = "total"
     TYPES: ClassVar = {TYPE: ride}
     RECORD = "ride"
     STATE = "total"
+    rides: int
     distance: Decimal
 
     def __str__(self) -> str:
@@ -56,20 +59,20 @@ class Total(Handler):
 
     def load(self, at: Place) -> None:
         """Read it. Raises Unavailable when it is gone."""
-        [self.distance] = self.read_state(LOAD, at)
+        self.rides, self.distance = self.read_state(LOAD, at)
 
     def heal(self, gap: Gap) -> Healed:
         """Add up the rides of a gap. Raises Overtaken when the total is gone."""
         found = self.connection.execute(RIDES_IN_GAP, [gap.after, gap.upto])
         healed = Healed(gap, *one_row(found))
-        self._add(healed.distance)
+        self._add(healed.records, healed.distance)
         return healed
 
     def take(self, records: Sequence[Ride]) -> None:
         """Add up the rides of a batch. Raises Overtaken when the total is gone."""
         with localcontext(EXACT):
             distance = sum((record.distance for record in records), Decimal(0))
-        self._add(distance)
+        self._add(len(records), distance)
 
     def ask_for_repair(self) -> psycopg.Cursor:
         """Whether a reconciliation has asked for a reset, or a repair of the log for a recount."""
@@ -79,15 +82,16 @@ class Total(Handler):
         """Apply the newest reset, if it is pending, and recount, if that was asked for."""
         reset = apply_newest(self.connection, self.name)
         if reset.applied:  # so that a recount tells what it found
-            self.distance = reset.applied.to_total
+            self.rides, self.distance = reset.applied.to_rides, reset.applied.to_total
         super().repair()  # last: a reset that was asked for earlier may lack what was repaired
         return reset
 
     def recount(self, upto: int) -> None:
         """Add up all rides up to the checkpoint anew. Raises Overtaken when the total is gone."""
-        was = str(self)
-        [self.distance] = self.write_state(RECOUNT, upto)
-        logger.warning("%s added up all rides anew: %s, was %s", self.name, self, was)
+        was = f"{self} in {count(self.rides, 'ride')}"
+        self.rides, self.distance = self.write_state(RECOUNT, upto)
+        now = f"{self} in {count(self.rides, 'ride')}"
+        logger.warning("%s added up all rides anew: %s, was %s", self.name, now, was)
 
-    def _add(self, distance: Decimal) -> None:
-        [self.distance] = self.write_state(ADD, distance)
+    def _add(self, rides: int, distance: Decimal) -> None:
+        self.rides, self.distance = self.write_state(ADD, rides, distance)

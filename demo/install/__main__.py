@@ -2,8 +2,7 @@
 
 The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `telemetry` (what
 exports to OpenTelemetry), `fast` (for the tests that need no server), `dev` (all of these, and the
-tools for tests), `java`, and `archive` (with which Spark starts sooner). Whatever is already
-installed is left alone, silently.
+tools for tests), and `java`. Whatever is already installed is left alone, silently.
 
 When it exits with 0, the parts' packages are installed, at the locked versions and checked against
 the locked hashes. Java may still be missing; unless --quiet, a line has then said what to install.
@@ -21,9 +20,8 @@ import signal
 import sys
 from functools import partial
 
-from analytics.prerequisites import CLASS_ARCHIVE
 from demo.install import environment, java
-from demo.install.environment import LOCKS, PYTHON, VENV
+from demo.install.environment import LOCKS, VENV
 from demo.install.steps import Step, StepFailed, Steps
 
 PURPOSES = {
@@ -46,26 +44,7 @@ def missing(parts: list[str]) -> list[Step]:
         steps.append(Step(what, partial(environment.install, part)))
     if "java" in parts and not java.is_there():
         steps.append(Step("Java for the nightly job", java.install))
-    if "archive" in parts and not archive_is_there():
-        steps.append(Step("an archive of Java's classes: Spark starts sooner", make_archive))
     return steps
-
-
-def archive_is_there() -> bool:
-    """Whether there is one for the installed packages: another Spark has other classes."""
-    archive = VENV / CLASS_ARCHIVE
-    stamps = [stamp for stamp in (VENV / ".nightly", VENV / ".dev") if stamp.exists()]
-    since = max((stamp.stat().st_mtime for stamp in stamps), default=0)
-    return archive.exists() and archive.stat().st_mtime >= since
-
-
-def make_archive(steps: Steps) -> None:
-    """Make it, if there is a Java; the next run tries again. Without it only time is lost."""
-    if java.is_there():
-        try:
-            steps.run([str(PYTHON), "-m", "analytics.class_archive"])
-        except StepFailed:
-            steps.note("the archive could not be made; Spark only starts more slowly without it")
 
 
 def wait_for_others(*, quiet: bool) -> None:
@@ -82,7 +61,7 @@ def wait_for_others(*, quiet: bool) -> None:
 def main() -> None:
     """Take the steps that are left, in order."""
     parser = argparse.ArgumentParser(prog="python -m demo.install")
-    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "archive"])
+    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java"])
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:

@@ -34,11 +34,11 @@ COMMANDS = {
 MAY_LOG_IN = "local all,replication all trust\nhost all all 10.0.0.0/24 trust\n"
 # What is not yet, or wrongly, added up. Each statement shares nothing with those of the services.
 TOTALS = """
-    SELECT format('%s has %s m at position %s, and the rides have %s m up to %s',
-                  name, total_distance, position, exact, newest)
+    SELECT format('%s has %s rides of %s m at position %s, not %s of %s m up to %s',
+                  name, rides, total_distance, position, number, exact, newest)
     FROM consumer_states JOIN checkpoints USING (kind, name), (
-        SELECT coalesce(sum(distance), 0) AS exact, max(id) AS newest FROM rides
-    ) taken WHERE (total_distance, position) IS DISTINCT FROM (exact, newest)
+        SELECT count(*) AS number, coalesce(sum(distance), 0) AS exact, max(id) AS newest FROM rides
+    ) taken WHERE (rides, total_distance, position) IS DISTINCT FROM (number, exact, newest)
     UNION ALL SELECT 'there is no total' WHERE NOT EXISTS (SELECT FROM consumer_states)
 """
 MINUTES = """

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from lab.specification.core import Core
 from lab.specification.explorer import System, explore
 from lab.specification.inbox import Inbox
+from lab.specification.judge import Judge
 from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
@@ -27,6 +28,9 @@ FULL: dict[str, System] = {
     "inbox": Inbox(drawn=3, flushes=0, set_backs=1),
     "inbox, losses": Inbox(drawn=2, flushes=2, set_backs=1),
     "queue": Queue(takes=4, repeats=2, replays=2),
+    "judge": Judge(totals=2, taken=3, alterations=1, approvals=0, parties=1),
+    "judge, two alterations": Judge(totals=1, taken=3, alterations=2, approvals=0, parties=1),
+    "judge, an approval": Judge(totals=1, taken=2, alterations=2, approvals=1, parties=1),
 }
 SMALL: dict[str, System] = {
     "core, a loss": Core(begun=2, others=0, leads=2, losses=1, failovers=0, resends=0),
@@ -35,8 +39,12 @@ SMALL: dict[str, System] = {
     "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
     "inbox, small": Inbox(drawn=2, flushes=1, set_backs=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
+    "judge, small": Judge(totals=2, taken=2, alterations=1, approvals=0, parties=1),
+    "judge, approval": Judge(totals=1, taken=2, alterations=1, approvals=1, parties=1),
 }
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
+JUDGE = SMALL["judge, small"].bounds
+ONE_TOTAL = JUDGE | {"totals": 1}
 NO_LOSS = {"begun": 2, "others": 0, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
 # Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
@@ -64,6 +72,15 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "written-afterwards": ("15, attempts", Queue, QUEUE),
     "no-deadline": ("15, one at a time", Queue, QUEUE),
     "never-given-up": ("liveness", Queue, QUEUE),
+    "postgres-alone": ("12", Judge, JUDGE),
+    "no-second-witness": ("12", Judge, JUDGE),
+    "witness-behind": ("12", Judge, JUDGE),
+    "copy-as-witness": ("12", Judge, JUDGE),
+    "silent-ledger": ("12", Judge, JUDGE),
+    "altered-ledger": ("12", Judge, ONE_TOTAL | {"taken": 3}),
+    "records-uncounted": ("12", Judge, JUDGE),
+    "stale-approval": ("12", Judge, ONE_TOTAL | {"alterations": 2, "approvals": 1}),
+    "sums-only": ("liveness", Judge, JUDGE),
 }
 
 

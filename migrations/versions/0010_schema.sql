@@ -174,8 +174,20 @@ CREATE TABLE consumer_states (
     total_distance numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT consumer_states_total_distance
         CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
+    -- How many rides these are: a lost and a doubled ride of one length would cancel in the metres.
+    rides bigint NOT NULL DEFAULT 0 CONSTRAINT consumer_states_rides CHECK (rides >= 0),
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 ) WITH (fillfactor = 50);
+
+-- A reader that a person has removed (`python -m consumers.remove`), so that the reconciliation does
+-- not miss it.
+CREATE TABLE removed_readers (
+    kind text NOT NULL,
+    name text NOT NULL,
+    removed_at timestamptz NOT NULL DEFAULT now(),
+    removed_by text NOT NULL DEFAULT session_user,
+    PRIMARY KEY (kind, name, removed_at)
+);
 
 -- A log entry that is not a record, set aside verbatim: names and values in turn.
 CREATE TABLE set_aside_entries (
@@ -335,6 +347,51 @@ CREATE TABLE reconciliations (
         CHECK (duration_seconds >= 0 AND duration_seconds <> 'NaN'),
     compared jsonb NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Each run of the nightly job, but for those with --check. Its row is committed before it reads
+-- anything; the next holder of the lock turns a "running" that was left over into "failed".
+--
+-- agreed, wrong (all of it repaired, or being repaired) and held (something awaits a person's
+-- decision) are the completed runs. `reconciliations` has a row for each sum that was proven.
+CREATE TABLE runs (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at timestamptz,
+    status text NOT NULL DEFAULT 'running' CONSTRAINT runs_status
+        CHECK (status IN ('running', 'agreed', 'wrong', 'held', 'failed')),
+    reason text, -- why it failed
+    position bigint CONSTRAINT runs_position CHECK (position >= 0),
+    -- sha256 of each ledger that it gave to the warehouse: noted before the warehouse names it.
+    ledgers text[] NOT NULL DEFAULT '{}',
+    -- What became of each part: {"totals": "agreed", "warehouse": "held", ...}.
+    verdicts jsonb NOT NULL DEFAULT '{}',
+    -- What is open, as `analytics/findings.py` describes it.
+    findings jsonb NOT NULL DEFAULT '[]',
+    -- The readers that were there: [{"kind": ..., "name": ..., "position": ...}].
+    readers jsonb NOT NULL DEFAULT '[]',
+    rides_reread bigint NOT NULL DEFAULT 0 CONSTRAINT runs_rides_reread CHECK (rides_reread >= 0),
+    -- No old ride was compared longer ago than this.
+    oldest_look timestamptz,
+    -- Records that were sent and are gone from their tables, as a person has approved.
+    records_gone bigint NOT NULL DEFAULT 0,
+    CONSTRAINT runs_ended_at CHECK ((status = 'running') = (ended_at IS NULL)),
+    CONSTRAINT runs_completed CHECK (position IS NOT NULL OR status IN ('running', 'failed'))
+);
+
+-- The last completed run is looked up every second, however many have failed since.
+CREATE INDEX runs_last_completed ON runs (id) WHERE status IN ('agreed', 'wrong', 'held');
+
+-- A person has decided that what a run holds is to be taken from Postgres: `analytics/approve.py`.
+--
+-- The digest is of exactly those findings: a run that finds others does not act on it.
+CREATE TABLE approvals (
+    run_id bigint PRIMARY KEY REFERENCES runs (id),
+    digest text NOT NULL CONSTRAINT approvals_digest CHECK (digest ~ '^[0-9a-f]{64}$'),
+    reason text NOT NULL CONSTRAINT approvals_reason CHECK (reason ~ '[^[:space:]]'),
+    approved_by text NOT NULL,
+    approved_at timestamptz NOT NULL DEFAULT now(),
+    used_by bigint REFERENCES runs (id)
 );
 
 -- A reconciliation's request to a consumer, which alone acts on it: `consumers/totals/reset.py`.

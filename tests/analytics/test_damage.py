@@ -9,7 +9,7 @@ import pytest
 
 from analytics.ledger import Broken, Ledger
 from analytics.warehouse import Warehouse
-from tests.support.warehouse import DAY_ONE, content, night, nights
+from tests.support.warehouse import DAY_ONE, content, held, night, nights
 
 
 def log_of(folder: Path) -> list[Path]:
@@ -43,29 +43,41 @@ def leave_zeros(folder: Path) -> None:
 
 
 def said(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change what the newest run has said of its ledger."""
+    """Change what the newest run has said."""
     newest = log_of(folder)[-1]
     lines = [json.loads(line) for line in newest.read_text().splitlines()]
     [info] = [line["commitInfo"] for line in lines if "commitInfo" in line]
-    change(info["reconciliation"]["ledger"])
+    change(info["reconciliation"])
     newest.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def say_another_run(folder: Path) -> None:
-    said(folder, lambda ledger: ledger.update(run=1))
+    said(folder, lambda night: night.update(run=1))
+
+
+def say_another_ledger(folder: Path) -> None:
+    said(folder, lambda night: night.update(ledger="0" * 64))
+
+
+def say_nothing_that_is_a_number(folder: Path) -> None:
+    said(folder, lambda night: night.update(position="1e999999999"))
+
+
+def ledger_of(folder: Path) -> Path:
+    night = Warehouse(folder).night()
+    assert night
+    return folder / "rides" / "_ledgers" / f"{night.ledger}.json"
 
 
 def say_more_rides(folder: Path) -> None:
     """In sums that agree with one another."""
-
-    def change(ledger: dict[str, Any]) -> None:
-        ledger["blocks"][0]["rides"] = ledger["total"][0] = 4
-
-    said(folder, change)
+    ledger = json.loads(ledger_of(folder).read_text())
+    ledger["blocks"][0]["rides"] = ledger["total"][0] = 4
+    ledger_of(folder).write_text(json.dumps(ledger))
 
 
-def say_nothing_that_is_a_number(folder: Path) -> None:
-    said(folder, lambda ledger: ledger.update(total=[1, "1e999999999"]))
+def lose_the_ledger(folder: Path) -> None:
+    ledger_of(folder).unlink()
 
 
 @pytest.mark.parametrize(
@@ -76,6 +88,8 @@ def say_nothing_that_is_a_number(folder: Path) -> None:
         leave_half_a_commit,
         leave_zeros,
         say_another_run,
+        say_another_ledger,
+        lose_the_ledger,
         say_more_rides,
         say_nothing_that_is_a_number,
     ],
@@ -88,15 +102,15 @@ def test_a_log_that_is_not_as_the_runs_left_it_is_refused_and_can_be_replaced(
         ledger = night(tmp_path, ledger, (DAY_ONE, [ride]), tidied=False)
     damage(tmp_path)
     with pytest.raises(Broken):
-        Warehouse(tmp_path).ledger()
+        held(tmp_path)
     rebuilt = night(tmp_path, Ledger(), (DAY_ONE, [1, 2, 3, 4]))
-    assert content(tmp_path) == rebuilt.total == Warehouse(tmp_path).ledger().total
+    assert content(tmp_path) == rebuilt.total == held(tmp_path).total
 
 
 def test_an_empty_commit_counts_for_nothing(tmp_path: Path) -> None:
     ledger = nights(tmp_path, 1)
     next_version(tmp_path).touch()
-    assert Warehouse(tmp_path).ledger() == next(Warehouse(tmp_path).table.nights()).ledger
+    assert held(tmp_path).total == ledger.total
     ledger = night(tmp_path, ledger, (DAY_ONE, [4]))
     assert content(tmp_path) == ledger.total
 
@@ -106,7 +120,7 @@ def test_a_warehouse_that_was_set_back_by_a_night_continues_from_there(tmp_path:
     before = nights(tmp_path, 1)
     night(tmp_path, before, (DAY_ONE, [4, 5]), tidied=False)
     log_of(tmp_path)[-1].unlink()
-    told = Warehouse(tmp_path).ledger()
+    told = held(tmp_path)
     assert (told.total, told.blocks) == (before.total, before.blocks)
     ledger = night(tmp_path, told, (DAY_ONE, [4, 5, 6]))
     assert content(tmp_path) == ledger.total

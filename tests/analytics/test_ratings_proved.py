@@ -39,5 +39,6 @@ def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
     assert (consumer.name, consumer.stars, consumer.exact_stars) == ("wrong", 10, 9)
     assert found.requested
     wrong.run_once()
+    behind.run_once()
     assert (wrong.handler.ratings, wrong.handler.stars) == (3, 9)
     assert books.run().agrees

@@ -21,6 +21,7 @@ def test_a_millimetre_is_found_and_repaired_while_rides_keep_arriving(books: Boo
     world = books.world
     world.service("streamer")
     consumer = world.service("consumers", "consumer0")
+    world.service("consumers", "witness")
     over = threading.Event()
     connection = world.connect()
 
@@ -31,10 +32,11 @@ def test_a_millimetre_is_found_and_repaired_while_rides_keep_arriving(books: Boo
     riding = threading.Thread(target=keep_riding)
     riding.start()
     try:
-        eventually(lambda: world.standing()[0] > 100)
+        eventually(lambda: min(world.standing()[0], world.standing("witness")[0]) > 100)
         books.tamper("consumer0", MILLIMETRE)
         result = books.run()
-        assert [(c.name, c.drift) for c in result.consumers] == [("consumer0", MILLIMETRE)]
+        drifts = [(c.name, c.drift) for c in result.consumers]
+        assert drifts == [("consumer0", MILLIMETRE), ("witness", 0)]
         assert result.resets == ["consumer0"]
         consumer.says("was reset by reconciliation")
         again = books.run()
@@ -84,27 +86,29 @@ def test_a_consumer_that_has_moved_on_meanwhile_is_reset_where_it_stands(books: 
     books.world.send(1, 2, 3)
     consumer = books.world.consumer()
     consumer.run_once()
+    books.claim("witness", 3)
     books.tamper("consumer0", MILLIMETRE)
     sessions: list[tuple[str, object]] = []
 
+    one_at_a_time = threading.Lock()
+
     @contextmanager
     def meanwhile(stage: str) -> Iterator[None]:
-        books.world.send("10.5", "20.25")
-        consumer.run_once()
-        session = books.world.connection.execute(
-            "SELECT state, backend_xmin FROM pg_stat_activity WHERE pid = %s",
-            [job.connection.info.backend_pid],
-        ).fetchone()
-        sessions.append((stage, session))
+        with one_at_a_time:
+            books.world.send("10.5", "20.25")
+            consumer.run_once()
+            session = books.world.connection.execute(
+                "SELECT backend_xmin FROM pg_stat_activity"
+                " WHERE pid = %s AND state = 'idle in transaction'",
+                [job.connection.info.backend_pid],
+            ).fetchone()
+            sessions.append((stage, session))
         yield
 
     job = books.job(meanwhile)
     result = job.run_once()
-    assert sessions == [
-        ("Extracting new rides", ("idle", None)),
-        ("Adding up new rides", ("idle", None)),
-        ("Adding up minutes", ("idle", None)),
-    ]
+    assert {session for _, session in sessions} == {None}
+    assert {stage for stage, _ in sessions} >= {"Extracting new rides", "Adding up minutes"}
     at = books.world.standing()[0]
     assert at > result.position
     assert books.world.standing() == (at, exact(books.world, at) + MILLIMETRE)

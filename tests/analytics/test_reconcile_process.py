@@ -6,7 +6,6 @@ A whole run beside a fleet is in `tests/fleet/beside/test_breaking.py`.
 import json
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
@@ -14,13 +13,10 @@ from typing import NoReturn
 import psutil
 import pytest
 
-from analytics.java import FIRST_COMPILER_ALONE, OPTIONS
 from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
-from analytics.reconcile import FEW
 from analytics.warehouse import Warehouse
 from rocket_rides import telemetry
-from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.collector import Collector
@@ -84,8 +80,8 @@ REFUSALS = [
 ]
 
 
-def no_spark(_master: str, *, briefly: bool) -> NoReturn:
-    raise AssertionError(f"Spark was started, {briefly=}")
+def no_spark(_master: str) -> NoReturn:
+    raise AssertionError("Spark was started")
 
 
 @pytest.mark.usefixtures("java")
@@ -114,48 +110,12 @@ def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(
 
 
 @pytest.mark.usefixtures("java")
-@pytest.mark.parametrize(
-    ("last_sent", "options", "briefly"),
-    [(FEW, [], True), (FEW + 1, [], False), (FEW, ["--full"], False)],
-    ids=["few rides", "many rides", "all rides"],
-)
-def test_java_compiles_for_the_long_run_only_where_there_is_one(
-    world: World,
-    reconcile: Reconcile,
-    monkeypatch: pytest.MonkeyPatch,
-    last_sent: int,
-    options: list[str],
-    *,
-    briefly: bool,
-) -> None:
-    asked: list[bool] = []
-
-    def noted(_master: str, *, briefly: bool) -> NoReturn:
-        asked.append(briefly)
-        raise Unavailable("it is not started")
-
-    monkeypatch.setattr("analytics.session.session", noted)
-    world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [last_sent])
-    assert "it is not started" in reconcile(world, *options).wrong
-    assert asked == [briefly]
-
-
-@pytest.mark.usefixtures("java")
 def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
     job = world.service("analytics.reconcile", SPARK_MASTER="nonsense")
     assert job.ends(SPARK_PATIENCE) == 2
     [line] = job.output.read_text().splitlines()
     assert line.startswith("not reconciled: Spark can't start: ")
     assert "Could not parse Master URL: 'nonsense'" in line
-
-
-def options_of_java(job: psutil.Process) -> str | None:
-    """What its Spark was started with."""
-    for child in job.children(recursive=True):
-        with suppress(psutil.Error):
-            if child.name() == "java":
-                return child.environ().get(OPTIONS)
-    return None
 
 
 def alive(process: psutil.Process) -> bool:
@@ -177,7 +137,6 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
         job = books.world.service("analytics.reconcile")
         eventually(lambda: books.world.value(WAITING), "the emission", SPARK_PATIENCE)
         process = psutil.Process(job.process.pid)
-        assert FIRST_COMPILER_ALONE in (options_of_java(process) or "")
         family = process.children(recursive=True)
         job.interrupt()
         assert job.ends(SPARK_PATIENCE) == 128 + signal.SIGINT

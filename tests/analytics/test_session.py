@@ -1,10 +1,49 @@
-"""The Spark session of a run."""
+"""The Spark session of a run: whose it is, what it runs in, and what it says when it can't."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from analytics.ledger import Broken
+from analytics.table import Table
+from rocket_rides.settings import PROJECT
+from tests.support.jobs import SPARK_PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A task in Python.
+COUNT = """
+import pyspark
+{before}
+from analytics.session import session
+with session() as spark:
+    print(spark.sparkContext.parallelize([1, 2, 3]).map(lambda number: number + 1).sum())
+"""
+NOBODYS_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/nowhere/python"}
+# What a table needs of whoever reads it.
+PROTOCOL = (
+    '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7,'
+    ' "readerFeatures": ["\\u001b[2J"], "writerFeatures": ["\\u001b[2J"]}}'
+)
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python in a process of its own, which has no session yet."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=PROJECT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=SPARK_PATIENCE,
+    )
 
 
 def test_a_session_that_is_there_is_used_and_left_running_by_any_thread(
@@ -20,3 +59,46 @@ def test_a_session_that_is_there_is_used_and_left_running_by_any_thread(
     with ThreadPoolExecutor(1) as another:
         assert another.submit(count).result() == 3
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.usefixtures("java")
+@pytest.mark.parametrize("more", [{}, {"SPARK_CONF_DIR": "/nowhere"}], ids=["ours", "configured"])
+def test_on_this_machine_tasks_run_in_our_python_whatever_others_a_cluster_has(
+    more: dict[str, str],
+) -> None:
+    ended = python("-c", COUNT.format(before=""), **NOBODYS_PYTHON, **more)
+    assert (ended.returncode, ended.stdout) == (0, "9\n"), ended.stderr
+
+
+def test_a_pyspark_that_is_too_old_is_status_2_and_one_line(tmp_path: Path) -> None:
+    package = tmp_path / "pyspark" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text('__version__ = "3.5.7"')
+    given = {"PYTHONPATH": str(tmp_path), "DATABASE_URL": "postgresql:///none"}
+    ended = python("-m", "analytics.reconcile", **given)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    reason = f"PySpark 4.0 or newer is needed; {package.parent} is PySpark 3.5.7"
+    assert ended.stderr == f"not reconciled: {reason}\n"
+
+
+@pytest.mark.usefixtures("java")
+def test_a_spark_of_another_version_than_pyspark_is_named() -> None:
+    ended = python("-c", COUNT.format(before="pyspark.__version__ = '4.99.0'"))
+    assert ended.stderr.splitlines()[-1].endswith("; Spark 4.99.0 is needed, as PySpark is here")
+
+
+def test_no_reason_that_spark_gives_moves_a_cursor() -> None:
+    from analytics.session import cause
+
+    assert cause(ValueError("bad: \x1b[2J\n\tat one\nCaused by: it is \x1b[31mred")) == (
+        r"it is \x1b[31mred"
+    )
+
+
+def test_no_reason_that_delta_gives_moves_a_cursor(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    delta = DeltaTable.create(str(tmp_path), pa.schema([("id", pa.int64())]))
+    (tmp_path / "_delta_log" / f"{delta.version() + 1:020}.json").write_text(PROTOCOL)
+    with pytest.raises(Broken, match=r"Feature '\\x1b\[2J' is not supported"):
+        _ = Table(tmp_path, retention_days=30).delta

@@ -97,7 +97,7 @@ def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
     ledger = nights(tmp_path, 2)
     crashed = Warehouse(tmp_path)
     _, files = write(crashed, DAYS[2], [7])
-    crashed.place(files, rebuilding=False)
+    crashed.place(files)
     age(tmp_path, days=31)
     warehouse = Warehouse(tmp_path)
     ledger = night(tmp_path, ledger, (DAYS[2], [7, 8]), (DAYS[3], [9]), tidied=False)
@@ -105,7 +105,7 @@ def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
     warehouse.tidy()
     assert on_disk(tmp_path) == named(tmp_path)
     assert content(tmp_path) == ledger.total
-    assert [each.ledger.run for each in table(tmp_path).nights()] == [3]
+    assert [each.run for each in table(tmp_path).nights()] == [3]
     assert table(tmp_path).run == 3
 
 
@@ -117,7 +117,7 @@ def test_another_retention_takes_effect(tmp_path: Path) -> None:
         warehouse.tidy()
         delta = DeltaTable(tmp_path / "rides")
         assert set(delta.metadata().configuration.values()) == {f"interval {days} days"}
-    assert [each.ledger.run for each in table(tmp_path).nights()] == []
+    assert [each.run for each in table(tmp_path).nights()] == []
 
 
 def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.facts import MOMENT
 from watch.facts import Happened
-from watch.kept import AnyKept, Led, Ran, Reset, SetAside
+from watch.kept import AnyKept, Faulted, Led, Ran, Reset, SetAside
 
 HALF = Decimal("1234567.5")
 
@@ -29,7 +29,20 @@ def test_numbers_are_written_as_everywhere_else(kept: AnyKept, words: str) -> No
 
 def test_an_entry_that_was_set_aside_names_its_reader_and_the_reason() -> None:
     assert SetAside(MOMENT, "total", "consumer0", "no data").happened() == Happened(
-        MOMENT, "consumer0 set an entry aside: no data", is_fault=True
+        MOMENT, "consumer0 set an entry aside: no data", is_fault=True, is_entry=True
     )
     group = SetAside(MOMENT, "receipts", "receipts-1-2", "no data").happened()
     assert group.words == "the receipts' group set an entry aside: no data"
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("failed", "run 7 of the reconciliation failed: Spark is away"),
+        ("wrong", "run 7 of the reconciliation found something wrong"),
+        ("held", "run 7 of the reconciliation holds what it found until a person decides"),
+    ],
+)
+def test_a_run_that_does_not_agree_is_a_fault(status: str, words: str) -> None:
+    told = Faulted(MOMENT, 7, status, "Spark is away").happened()
+    assert told == Happened(MOMENT, words, is_fault=True)

@@ -69,6 +69,16 @@ def test_what_is_told_is_what_is_known() -> None:
         ("reconciliation_age_seconds", ""): 35 * 3600,
         ("reconciliation_drift_meters", "reader=consumer0"): 0,
         ("reconciliation_drift_meters", "reader=consumer1"): 0.001,
+        ("run_status", "status=held"): 1,
+        ("run_status", "status=agreed"): 0,
+        ("run_age_seconds", ""): 11 * 3600,
+        ("run_verdict", "part=totals verdict=wrong"): 1,
+        ("run_verdict", "part=totals verdict=agreed"): 0,
+        ("run_verdict", "part=warehouse verdict=held"): 1,
+        ("failed_runs", ""): 5,
+        ("open_findings", "kind=rides_changed"): 1,
+        ("open_findings", "kind=warehouse_changed"): 2,
+        ("oldest_look_age_seconds", ""): 20 * 86_400,
     }
     for (name, labels), known in told.items():
         assert value(FACTS, name, **dict(it.split("=") for it in labels.split())) == known, name
@@ -134,8 +144,14 @@ def test_what_is_unknown_is_left_out() -> None:
     assert value(FACTS, "reader_lag_records", kind="group", reader="strangers") is None
     assert value(FACTS, "reader_lag_records", kind="outside", reader="latecomer") == 1000
     assert value(FACTS, "reader_processes", kind="outside", reader="latecomer") is None
-    never = replace(FACTS, database=replace(DATABASE, reconciliations=(), agreement=None))
+    never = replace(
+        FACTS,
+        database=replace(DATABASE, reconciliations=(), completed_run=None, agreement=None),
+    )
     assert not names(never) & {
+        "rocket_rides_run_status",
+        "rocket_rides_run_age_seconds",
+        "rocket_rides_oldest_look_age_seconds",
         "rocket_rides_reconciliation_age_seconds",
         "rocket_rides_reconciliation_drift_meters",
         "rocket_rides_totals_agree",

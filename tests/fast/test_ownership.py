@@ -3,7 +3,7 @@
 import pytest
 
 from analytics.ledger import Owner
-from analytics.ownership import History, history_of, rides_ahead, why_rebuild
+from analytics.ownership import History, history_of, why_rebuild
 from rocket_rides.errors import Unavailable
 
 # Term b was sent under up to ride 20; c was void at once, and d is the newest.
@@ -68,11 +68,3 @@ def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[
 def test_runs_of_another_database_are_refused(ours: History, runs: list[Owner]) -> None:
     with pytest.raises(Unavailable, match="another database: set another WAREHOUSE_DIR"):
         why_rebuild(runs, ours)
-
-
-def test_the_rides_ahead_are_all_where_those_of_the_warehouse_do_not_count() -> None:
-    assert rides_ahead([run(9, "b"), run(20, "d")], OURS) == 10
-    for rides_that_are_not_ours in ([], [run(15, "e", "1-1")], [run(31, "d")]):
-        assert rides_ahead(rides_that_are_not_ours, OURS) == 30
-    with pytest.raises(Unavailable, match="another database"):
-        rides_ahead([run(5, "e")], OURS)

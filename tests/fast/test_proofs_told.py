@@ -43,6 +43,8 @@ def test_what_could_not_be_compared_is_not_said_to_agree() -> None:
     assert "rollup             0 minutes up to position 500 of 4011  nothing to compare" in told
     assert "receipts           0 rides up to position 500 of 4011    nothing to compare" in told
     assert told[-1] == "All totals agree; so does the outbox."
+    alone = lines(replace(PROVED, rollup=None, outbox=None))
+    assert alone[-1] == "All totals agree; so do the receipts."
     aside = lines(replace(PROVED, rollup=RollupVerdict(500, set_aside=1)))
     assert [line for line in aside if line.endswith("nothing to compare, 1 minute set aside")]
     nobody = lines(replace(PROVED, consumers=[]))

@@ -5,14 +5,25 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from subprocess import PIPE
 
 from rocket_rides.fleet import LOCK, identity, no_fleet_on
 from rocket_rides.settings import Settings
-from tests.support.facts import A_TOTAL, WELL, facts
+from tests.support.facts import (
+    A_TOTAL,
+    MOMENT,
+    WELL,
+    completed_run,
+    facts,
+    failed_run,
+    finding,
+    held_run,
+)
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
+from watch.runs import AGREED, HELD, PARTS, WRONG, Run
 from watch.screen import WIDTH, screen
 from watch.status import in_json, no_fleet, status
 
@@ -34,7 +45,10 @@ def text(seen: Facts) -> str:
 def test_a_screen_has_eighty_columns() -> None:
     assert WELL.database
     run = Reconciliation(7, WELL.at, 500, 500, Decimal(1), {"consumer0": Decimal("-0.001")})
-    seen = facts(readers=(*WELL.database.readers, FAR), reconciliations=(run,))
+    judged = completed_run(10**9, verdicts=dict.fromkeys(PARTS, AGREED))
+    seen = facts(
+        readers=(*WELL.database.readers, FAR), reconciliations=(run,), completed_run=judged
+    )
     lines = [line for line in screen(seen) if not line.startswith(("NOT WELL", "Note"))]
     assert len(lines) > 15
     assert max(map(len, lines)) <= WIDTH
@@ -58,10 +72,32 @@ def test_what_is_wrong_is_said_last_and_in_capitals() -> None:
     assert any("DISAGREE" in line for line in lines[:-1])
 
 
+def test_a_run_is_told_with_the_verdict_on_each_part_and_ten_findings_at_most() -> None:
+    verdicts = dict.fromkeys(PARTS, AGREED) | {"warehouse": HELD, "rollup": WRONG}
+    findings = (finding(), *[finding("minutes_wrong", held=False, about="14:03 is off")] * 9)
+    run = held_run(
+        verdicts=verdicts, findings=findings, open={"rides_changed": 1, "minutes_wrong": 14}
+    )
+    again = Run(9, MOMENT - timedelta(minutes=3))
+    said = text(facts(completed_run=run, failed_run=failed_run(), run_under_way=again))
+    lines = said.splitlines()
+    assert "under way   run 9, for 3 min" in lines
+    assert "failed      run 8, 2 h ago: Spark is away" in lines
+    assert "last run    run 7 ended 11 h ago: held; oldest look 20 d ago" in lines
+    assert f"{'':12}held: warehouse" in lines
+    assert f"{'':12}wrong: rollup" in lines
+    assert f"{'':12}agreed: totals, readers, records, receipts, outbox, ratings" in lines
+    assert f"finding     held: {finding().about}" in lines
+    assert lines.count("finding     wrong: 14:03 is off") == 9
+    assert f"{'':12}and 5 more findings" in lines
+
+
 def test_no_name_reaches_the_terminal_raw() -> None:
     seen = facts(
         readers=(NASTY, replace(A_TOTAL, name=NASTY.name)),
         agreement=Agreement(3, {NASTY.name: Decimal(1), "b": Decimal(2)}),
+        completed_run=held_run(verdicts={NASTY.name: HELD}, findings=(finding(about=NASTY.name),)),
+        failed_run=failed_run(reason=NASTY.name),
     )
     shown = screen(seen)
     assert "owned" in "".join(shown)
@@ -130,5 +166,7 @@ def test_json_has_everything_with_all_of_its_digits() -> None:
     assert told["database"]["agreement"]["agree"] is False
     assert told["at"] == "2025-11-22T14:03:22Z"
     assert told["log"]["bytes"] == 213_000
+    assert told["database"]["completed_run"]["verdicts"]["warehouse"] == "agreed"
+    assert told["database"]["failed_run"] is None
     assert in_json(facts(readers=(NASTY,)), 1).isprintable()
     assert json.loads(in_json(replace(WELL, database=None), 2))["database"] is None

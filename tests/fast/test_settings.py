@@ -24,6 +24,8 @@ BAD = {
     "PRINT_RIDES": "maybe",
     "BATCH_SIZE": "2001",
     "RECONCILE_AT": "0\N{ARABIC-INDIC DIGIT THREE}:00",
+    "WAREHOUSE_RETENTION_DAYS": "1",
+    "REREAD_DAYS": "0 3651",
     "RECEIPT_SECRET": "secret",
     "RECEIPT_TIMEOUT": "nan",
     "SWEEP_AFTER": "inf",

@@ -8,8 +8,11 @@ from lab.specification.__main__ import SABOTAGES, SMALL
 from lab.specification.core import Core
 from lab.specification.explorer import Result, explore
 from lab.specification.inbox import Inbox
+from lab.specification.judge import Judge
 from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
+
+KINDS = (Core, Rollup, Inbox, Queue, Judge)
 
 
 @cache
@@ -29,7 +32,7 @@ def test_no_step_is_idle() -> None:
     taken: set[str] = set()
     for name, system in SMALL.items():
         taken |= {f"{type(system).__name__}.{step}" for step in small(name).transitions}
-    steps = {step.__qualname__ for kind in (Core, Rollup, Inbox, Queue) for step in kind().steps}
+    steps = {step.__qualname__ for kind in KINDS for step in kind().steps}
     assert steps - taken == {"Core.commits_half"}  # a sabotage takes it
 
 
@@ -43,6 +46,4 @@ def test_a_sabotage_is_caught_by_its_invariant(name: str) -> None:
 
 def test_each_invariant_has_a_sabotage() -> None:
     caught = {(kind, number) for number, kind, _ in SABOTAGES.values()}
-    assert caught >= {
-        (kind, number) for kind in (Core, Rollup, Inbox, Queue) for number in kind.invariants
-    }
+    assert caught >= {(kind, number) for kind in KINDS for number in kind.invariants}

@@ -8,8 +8,19 @@ import pytest
 
 from rocket_rides.health import SILENCE
 from rocket_rides.settings import PROJECT
-from tests.support.facts import A_TOTAL, WELL, absent, facts
+from tests.support.facts import (
+    A_TOTAL,
+    MOMENT,
+    WELL,
+    absent,
+    completed_run,
+    facts,
+    failed_run,
+    finding,
+    held_run,
+)
 from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Rides, Server
+from watch.findings import RUNS_LATE
 from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
 
 NOBODY, MILLIMETRE = Lead(False, 0), Decimal("0.001")
@@ -140,6 +151,7 @@ def test_the_docs_say_after_which_time_what_is_a_problem() -> None:
         "a total, the rollup or another consumer lags": f"{LATE:.0f} seconds",
         "the oldest record in the outbox": f"{LATE:.0f} seconds",
         "the oldest receipt": f"{RECEIPTS_LATE / 60:.0f} minutes",
+        "the last completed run of the reconciliation": f"{RUNS_LATE / 3600:.0f} hours",
     }
     found = {begins: [after[what] for what in after if what.startswith(begins)] for begins in said}
     assert found == {begins: [when] for begins, when in said.items()}
@@ -208,6 +220,58 @@ def test_drift_is_a_problem_until_it_is_repaired() -> None:
     assert problems(facts(reconciliations=(run(Decimal(0)), earlier))) == []
 
 
+def test_what_a_run_holds_is_a_problem_with_the_way_out() -> None:
+    problem = only(facts(completed_run=held_run(held=2)))
+    assert problem.kind == "held"
+    assert "run 7 of the reconciliation holds 2 findings until a person decides" in problem.what
+    assert "Postgres has 3 other rides than the warehouse: 17, 18, 19" in problem.what
+    assert "python -m analytics.approve 7 --reason ..." in problem.what
+    approved = only(facts(completed_run=held_run(approved=True)))
+    assert approved.kind == "held"
+    assert "analytics.approve" not in approved.what
+    assert "is approved: the next run acts" in approved.what
+
+
+@pytest.mark.parametrize(("kind", "of"), [("reader_gone", "dead"), ("reader_behind", "lags")])
+def test_a_reader_that_a_run_missed_is_a_problem(kind: str, of: str) -> None:
+    about = "the ratings ratings0 has no state"
+    missed = finding(kind, part="readers", held=False, about=about)
+    run = completed_run(status="wrong", findings=(missed,), open={kind: 1})
+    problem = only(facts(completed_run=run))
+    assert problem.kind == of
+    assert about in problem.what
+    assert "make reconcile" in problem.what
+    assert notices(facts(completed_run=run)) == []
+
+
+def test_what_a_run_found_wrong_is_noticed_since_it_is_repaired() -> None:
+    strange = finding("receipts_strange", held=False, about="1 receipt has no ride: 99")
+    run = completed_run(status="wrong", findings=(strange,), open={"receipts_strange": 3})
+    seen = facts(completed_run=run)
+    assert problems(seen) == []
+    [notice] = notices(seen)
+    assert "found 3 things wrong: docs/reconcile.md" in notice
+    assert notice.endswith("; found: 1 receipt has no ride: 99")
+
+
+def test_a_night_without_a_completed_run_is_a_problem_and_one_that_failed_is_noticed() -> None:
+    def ago(seconds: float) -> Facts:
+        run = completed_run(at=MOMENT - timedelta(seconds=seconds))
+        return facts(completed_run=run, failed_run=failed_run(), failed_runs=3)
+
+    [notice] = notices(ago(RUNS_LATE))
+    assert notice.startswith("3 runs of the reconciliation failed, the last 2")
+    assert notice.endswith("ago: Spark is away")
+    assert problems(ago(RUNS_LATE)) == []
+    problem = only(ago(RUNS_LATE + 1))
+    assert problem.kind == "lags"
+    assert "make reconcile" in problem.what
+    idle = replace(
+        ago(RUNS_LATE * 2), database=replace(DATABASE, rides=Rides(0, 0, 0, 0, 0, 0, None))
+    )
+    assert problems(idle) == []
+
+
 def test_what_was_given_up_or_set_aside_waits_for_a_person_and_is_no_problem() -> None:
     waiting = replace(DATABASE.receipts, dead=3)
     seen = facts(receipts=waiting, set_aside_entries={"total": 1, "receipts": 1})
@@ -227,4 +291,10 @@ def test_no_name_breaks_a_line_or_reaches_a_terminal_raw() -> None:
     )
     found = problems(seen)
     assert len(found) == 3
-    assert all(problem.what.replace("\xa0", " ").isprintable() for problem in found)
+    findings = tuple(finding(kind, about=nasty) for kind in ("rides_changed", "reader_gone"))
+    held = held_run(findings=findings, open={"rides_changed": 1, "reader_gone": 1})
+    ran = facts(completed_run=held, failed_run=failed_run(reason=nasty))
+    found += problems(ran)
+    told = [problem.what for problem in found] + notices(ran)
+    assert len(told) == 6
+    assert all(what.replace("\xa0", " ").isprintable() for what in told)

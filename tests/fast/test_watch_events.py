@@ -195,7 +195,9 @@ def test_a_log_that_lost_its_entries_is_told_and_a_trimmed_one_is_not() -> None:
 
 def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() -> None:
     listed = tuple(
-        Happened(MOMENT + timedelta(microseconds=each), f"no field {each}", is_fault=True)
+        Happened(
+            MOMENT + timedelta(microseconds=each), f"no field {each}", is_fault=True, is_entry=True
+        )
         for each in range(8)
     )
     last = ["no field 5", "no field 6", "no field 7"]

@@ -17,10 +17,14 @@ from tests.support.facts import (
     MOMENT,
     TOTAL,
     absent,
+    completed_run,
     counts,
     database,
     dead_receipt,
     facts,
+    failed_run,
+    finding,
+    held_run,
     receipts,
     reconciliation,
     total,
@@ -82,6 +86,13 @@ def busy() -> str:
         ),
         rollup=replace(database().rollup, minutes_set_aside=7),
         set_aside_entries={"total": 9, "rollup": 3},
+        completed_run=held_run(
+            findings=tuple(finding(about=f"ride {17 * ride} is another") for ride in range(10)),
+            open={"rides_changed": 400},
+            held=400,
+        ),
+        failed_run=failed_run(),
+        failed_runs=3,
     )
     breakage = Breakage(going_on="The log is gone.")
     page = Page(Scene(STOP_REDIS, breakage, token="the-token"))  # noqa: S106
@@ -109,12 +120,14 @@ def test_nothing_gets_in_unescaped(text: str) -> None:
         receipts=receipts(newest_dead=(dead_receipt(reason=text),)),
         set_aside_entries={text: 1},
         reconciliations=(reconciliation(drift={text: Decimal(1)}, unrepaired=(text,)),),
+        completed_run=held_run(verdicts={text: "held"}, findings=(finding(about=text),)),
+        failed_run=failed_run(reason=text),
     )
     seen = absent(seen, 99)
     for each in (seen, replace(seen, redis=Server(False, text), log=None)):
         html = html_of(each, feed=feed)
         read = Markup(html)
-        assert read.text.count(LINE) >= 8
+        assert read.text.count(LINE) >= 12
         assert not {name for name in read.names if name.startswith((ELEMENT, ATTRIBUTE))}
         for _, attributes in read.elements:
             for name in ("href", "src", "action", "style", "formaction"):
@@ -298,3 +311,38 @@ def test_what_was_counted_up_to_a_limit_says_so() -> None:
     assert "10,000+ queued, 0 in flight, 10,000+ waiting" in parts.parts["receipts"]
     assert "12,300 delivered, 10,000+ dead" in parts.parts["receipts"]
     assert "10,000+ set aside" in parts.parts["rollup"]
+
+
+def test_the_last_completed_run_is_told_with_its_findings_and_what_failed_since() -> None:
+    run = held_run(
+        findings=(finding(), finding("minutes_wrong", held=False, about="14:03 is off")),
+        open={"rides_changed": 1, "minutes_wrong": 14},
+    )
+    _, parts = rendered(facts(completed_run=run, failed_run=failed_run()))
+    told = " ".join(Markup(parts.parts["runs"]).text.replace("\xa0", " ").split())
+    assert "Run 8 failed 2 h ago: Spark is away" in told
+    assert "Run 7, 11 h ago: held. Oldest look at an old ride: 20 d ago." in told
+    assert "held warehouse" in told
+    assert "agreed totals, readers, records, rollup, receipts, outbox, ratings" in told
+    assert "held Postgres has 3 other rides than the warehouse: 17, 18, 19" in told
+    assert "wrong 14:03 is off and 13 more findings" in told
+    box = Markup(parts.parts["spark"])
+    assert (box.elements[0][1]["class"] or "").strip() == "bad"
+    assert "holds 1 finding" in box.text
+    assert "run 8 failed" in box.text
+    assert 'class="bad">Run 7 of the reconciliation holds' in parts.parts["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (facts(), "no drift"),
+        (facts(completed_run=completed_run(status="wrong")), "found something wrong"),
+        (facts(reconciliations=(reconciliation(drift={"a": Decimal(1)}),)), "drift repaired"),
+        (facts(reconciliations=(), completed_run=None), "has not run yet"),
+        (facts(reconciliations=(), completed_run=None, failed_run=failed_run()), "failed"),
+    ],
+)
+def test_the_box_of_spark_says_what_came_of_it(seen: Facts, says: str) -> None:
+    _, parts = rendered(seen)
+    assert f'<p class="big">{says}</p>' in parts.parts["spark"]

@@ -74,10 +74,10 @@ def test_a_process_that_is_silent_is_known_and_not_at_work(
 
 def test_a_consumer_is_removed_for_good_as_the_docs_say(world: World) -> None:
     page = (PROJECT / "docs/production.md").read_text()
-    [statement] = re.findall(r"DELETE FROM checkpoints .*'latecomer'", page)
+    [reader] = re.findall(r"consumers\.remove (.* latecomer)", page)
     world.consumer("latecomer")
     assert [each.name for each in seen(world).readers] == ["latecomer"]
-    world.connection.execute(statement)
+    assert world.service("consumers.remove", *reader.split()).ends() == 0
     assert seen(world).readers == ()
     assert world.connection.execute("SELECT FROM consumer_states").fetchone() is None
 

@@ -9,6 +9,7 @@ from tests.support.looks import seen
 from tests.support.world import World
 from watch import asking_postgres
 from watch.asking_postgres import SESSION
+from watch.runs import SHOWN
 from watch.statement import FACTS
 
 LIMIT, MANY = 100, 3000
@@ -21,6 +22,8 @@ GROWING = (
     "terms",
     "reconciliations",
     "resets",
+    "runs",
+    "approvals",
 )
 # Everybody is far behind, and much of everything waits.
 CROWD = [
@@ -48,6 +51,21 @@ CROWD = [
     SELECT n, n, n, 1, '{{}}' FROM generate_series(1, {0}) n
     """,
     "INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, 'a' FROM reconciliations",
+    # The last completed run, with more findings than anybody looks at; all later ones have failed.
+    """
+    INSERT INTO runs (status, ended_at, position, findings)
+    SELECT CASE WHEN n <= {0} / 2 THEN 'held' ELSE 'failed' END, now(), n,
+           CASE n WHEN {0} / 2 THEN findings ELSE '[]' END
+    FROM generate_series(1, {0}) n, (
+        SELECT jsonb_agg(jsonb_build_object('kind', 'rides_changed', 'held', true)) AS findings
+        FROM generate_series(1, {0})
+    ) many
+    """,
+    "INSERT INTO runs DEFAULT VALUES",
+    """
+    INSERT INTO approvals (run_id, digest, reason, approved_by)
+    SELECT id, repeat('0', 64), 'so it is', 'me' FROM runs
+    """,
 ]
 
 DELIVERED = """
@@ -95,7 +113,7 @@ def test_no_table_is_scanned_and_no_more_is_read_than_the_limit(
             removed = node.get("Rows Removed by Filter", 0)
             read[table] += int((node["Actual Rows"] + removed) * node["Actual Loops"])
     assert read["rides"] >= 3 * LIMIT  # or else this has shown nothing
-    assert read.keys() >= {"rides", "staged_log_records", "receipts", "terms"}
+    assert read.keys() >= {"rides", "staged_log_records", "receipts", "terms", "runs", "approvals"}
     rates = 500  # newest rides
     assert read.pop("rides") < rates + 12 * LIMIT
     assert all(rows <= 6 * LIMIT for rows in read.values()), read
@@ -111,6 +129,11 @@ def test_what_there_is_more_of_is_counted_up_to_the_limit(
     assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
     assert max(reader.records_behind or 0 for reader in database.readers) == LIMIT
     assert database.set_aside_entries == {"total": LIMIT}
+    assert database.failed_runs == LIMIT
+    assert database.completed_run
+    assert database.completed_run.open == {"rides_changed": LIMIT}
+    assert database.completed_run.held == LIMIT
+    assert len(database.completed_run.findings) == SHOWN
     assert database.receipts.dead + database.receipts.being_sent_again <= 2 * LIMIT
 
 

@@ -11,7 +11,7 @@ from consumers.round import Round, Step
 from consumers.totals.reset import Applied, Reset
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.api import Api
-from tests.support.resets import WRONG, ask, corrupt, exact, half_way, statuses
+from tests.support.resets import WRONG, WRONG_RIDES, ask, corrupt, exact, half_way, statuses
 from tests.support.world import World, eventually
 
 
@@ -28,7 +28,7 @@ def test_a_reset_is_exact_wherever_the_consumer_stands(
     assert ask(world, upto=5) == 1
     total = Decimal(sum(range(1, stands + 1)))
     assert consumer.run_once().repair == Reset(
-        Applied(1, world.start + stood, WRONG, world.start + stands, total)
+        Applied(1, world.start + stood, WRONG_RIDES, WRONG, world.start + stands, stands, total)
     )
     assert world.standing() == consumer.standing == (world.start + stands, total)
     assert exact(world, consumer)
@@ -73,7 +73,7 @@ def test_a_newer_reset_supersedes_an_older_one(world: World) -> None:
     consumer = half_way(world)
     older, newer = ask(world, upto=2), ask(world, upto=5)
     done, start = consumer.run_once().repair, world.start
-    applied = Applied(newer, start + 3, WRONG, start + 5, Decimal(15))
+    applied = Applied(newer, start + 3, WRONG_RIDES, WRONG, start + 5, 5, Decimal(15))
     assert done == Reset(applied, superseded=[older])
     assert statuses(world) == ["superseded", "applied"]
     assert exact(world, consumer)
@@ -105,7 +105,8 @@ def test_an_idle_consumer_is_reset_and_says_so(world: World) -> None:
     right = ask(world)
     process.says(
         f"WARNING consumer0 was reset by reconciliation {right}:"
-        f" total 0.003 m at position {second}, was 777.777 m at position {second}"
+        f" total 0.003 m in 2 rides at position {second},"
+        f" was 777.777 m in 77 rides at position {second}"
     )
     assert world.standing() == world.truth
 

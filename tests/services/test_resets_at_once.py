@@ -15,6 +15,7 @@ from tests.support.resets import (
     ASK,
     RECONCILE,
     WRONG,
+    WRONG_RIDES,
     ask,
     exact,
     half_way,
@@ -58,7 +59,7 @@ def test_a_reset_that_comes_while_another_is_applied_is_not_lost(
     again = consumer.run_once().repair
     assert isinstance(again, Reset)
     assert again.applied == Applied(
-        first + 1, world.start + 3, Decimal(6), world.start + 6, Decimal(21)
+        first + 1, world.start + 3, 3, Decimal(6), world.start + 6, 6, Decimal(21)
     )
     assert exact(world, consumer)
 
@@ -82,7 +83,8 @@ def test_a_reset_waits_for_a_batch_in_flight(world: World) -> None:
     two = world.consumer()
     done = while_it_is_open(world, one, two.run_once, ask_upto=5).repair
     last = world.start + 6
-    assert done == Reset(Applied(1, last, WRONG + 4 + 5 + 6, last, Decimal(21)))
+    rides, total = WRONG_RIDES + 3, WRONG + 4 + 5 + 6
+    assert done == Reset(Applied(1, last, rides, total, last, 6, Decimal(21)))
     world.send(7)
     one.run_once()  # from where it was: the reset changed no more than the total
     with pytest.raises(Overtaken):

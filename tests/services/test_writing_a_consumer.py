@@ -101,5 +101,5 @@ def test_the_example_goes_with_its_checkpoint(world: World, tmp_path: Path) -> N
     # Three of them are in a gap.
     started(world, tmp_path, "mine").says(f"4 rides up to {last}").stop()
     assert counted(world) == true(world)
-    world.connection.execute("DELETE FROM checkpoints WHERE kind = 'long rides' AND name = 'mine'")
+    assert world.service("consumers.remove", "long rides", "mine").ends() == 0
     assert counted(world) == []

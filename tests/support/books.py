@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from analytics import runs
 from analytics.job import Job
 from analytics.reconcile import SESSION
 from analytics.result import Result, Tally
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MILLIMETRE = Decimal("0.001")
-SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
+SENT = """
+    UPDATE streamer_state SET
+        last_sent_id = (SELECT last_value FROM log_position),
+        records_sent = (
+            SELECT count(*) FROM log_records WHERE id <= (SELECT last_value FROM log_position)
+        )
+"""
 
 
 def exact(world: World, upto: int) -> Decimal:
@@ -53,20 +60,22 @@ class Books:
         shown: Callable[[str], AbstractContextManager[object]] | None = None,
         check: bool = False,
     ) -> Job:
-        warehouse = self.warehouse
+        warehouse = Warehouse(self.world.folder / "warehouse", checking=check)
+        connection = self.world.connect(**SESSION)
         if not check:
             warehouse.make_ready()
         return Job(
-            self.world.connect(**SESSION),
+            connection,
             self.spark,
             self.world.postgres_url,
             warehouse,
+            None if check else runs.begin(connection),
             random.Random(1),
             shown or (lambda _stage: nullcontext()),
         )
 
     def run(self, *, check: bool = False, full: bool = False) -> Result:
-        return self.job(check=check).run_once(check=check, full=full)
+        return self.job(check=check).run_once(full=full)
 
     def add_many(self, count: int, at: str = "now()") -> None:
         """Insert many rides in one go, as already sent; `at` is SQL of their `number`."""
@@ -83,15 +92,19 @@ class Books:
             "SELECT setval('log_position', (SELECT last_value FROM log_position) + %s)", [count]
         )
 
-    def claim(self, name: str, last_ride_id: int, drift: Decimal | int = 0) -> None:
-        """Insert a consumer that stands at a ride, with a total that is wrong by `drift`."""
+    def claim(self, name: str, last_ride_id: int, drift: Decimal | int = 0, rides: int = 0) -> None:
+        """Insert a consumer that stands at a ride, with a total that is wrong by `drift` metres.
+
+        The number of its rides is wrong by `rides`.
+        """
         self.world.connection.execute(
             "INSERT INTO checkpoints (kind, name, position) VALUES ('total', %s, %s)",
             [name, last_ride_id],
         )
         self.world.connection.execute(
-            "INSERT INTO consumer_states (name, total_distance) VALUES (%s, %s)",
-            [name, exact(self.world, last_ride_id) + drift],
+            "INSERT INTO consumer_states (name, total_distance, rides)"
+            " SELECT %s, %s, %s + count(*) FROM rides WHERE id <= %s",
+            [name, exact(self.world, last_ride_id) + drift, rides, last_ride_id],
         )
 
     def tamper(self, name: str, drift: Decimal) -> None:

@@ -21,6 +21,7 @@ from watch.facts import (
     Rollup,
     Server,
 )
+from watch.runs import AGREED, HELD, PARTS, CompletedRun, Finding, Run
 
 MOMENT = datetime(2025, 11, 22, 14, 3, 22, tzinfo=UTC)
 TOTAL = Decimal("6344236.123")
@@ -55,6 +56,36 @@ def reconciliation(number: int = 1, **changed: Any) -> Reconciliation:
     return replace(Reconciliation(number, at, 11_000, 9_000, TOTAL, {}), **changed)
 
 
+def completed_run(number: int = 7, **changed: Any) -> CompletedRun:
+    """One that ended eleven hours ago, and for which everything agreed."""
+    ended, looked = MOMENT - timedelta(hours=11), MOMENT - timedelta(days=20)
+    well = CompletedRun(number, AGREED, ended, 11_000, dict.fromkeys(PARTS, AGREED))
+    return replace(well, **{"oldest_look": looked, **changed})
+
+
+def failed_run(number: int = 8, **changed: Any) -> Run:
+    """One that failed two hours ago."""
+    return replace(Run(number, MOMENT - timedelta(hours=2), "Spark is away"), **changed)
+
+
+def finding(kind: str = "rides_changed", **changed: Any) -> Finding:
+    """One that is held."""
+    about = "Postgres has 3 other rides than the warehouse: 17, 18, 19"
+    return replace(Finding(kind, "warehouse", True, about), **changed)
+
+
+def held_run(**changed: Any) -> CompletedRun:
+    """One that held a finding."""
+    held = completed_run(
+        status=HELD,
+        verdicts=dict.fromkeys(PARTS, AGREED) | {"warehouse": HELD},
+        findings=(finding(),),
+        open={"rides_changed": 1},
+        held=1,
+    )
+    return replace(held, **changed)
+
+
 def database(**changed: Any) -> Database:
     """The facts of Postgres when all is well."""
     readers = (total("consumer0"), total("consumer1"), rollup())
@@ -67,6 +98,7 @@ def database(**changed: Any) -> Database:
         receipts=receipts(),
         set_aside_entries={},
         reconciliations=(reconciliation(),),
+        completed_run=completed_run(),
     )
     return replace(well, **changed)
 

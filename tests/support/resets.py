@@ -4,9 +4,9 @@ from decimal import Decimal
 
 from consumers.round import Round
 from consumers.totals.total import Total
-from tests.support.world import Consumer, World, eventually
+from tests.support.world import Consumer, World, counts_its_rides, eventually
 
-WRONG = Decimal("777.777")
+WRONG, WRONG_RIDES = Decimal("777.777"), 77
 
 RECONCILE = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
@@ -31,7 +31,9 @@ def ask(world: World, upto: int | None = None, name: str = "consumer0") -> int:
 
 def corrupt(world: World, ride: int | None = None) -> None:
     """Give all consumers a wrong total and, if given, the cell's so manieth ride, a wrong one."""
-    world.connection.execute("UPDATE consumer_states SET total_distance = %s", [WRONG])
+    world.connection.execute(
+        "UPDATE consumer_states SET total_distance = %s, rides = %s", [WRONG, WRONG_RIDES]
+    )
     if ride is not None:
         world.connection.execute("UPDATE checkpoints SET position = cell_start() + %s", [ride])
 
@@ -45,7 +47,8 @@ def exact(world: World, consumer: Consumer | None = None) -> bool:
     """Whether the consumer has the exact total once it has nothing more to do."""
     consumer = consumer or world.consumer()
     eventually(lambda: consumer.run_once() == Round(), "nothing more to do")
-    return consumer.standing == world.standing() == world.truth
+    stands_right = consumer.standing == world.standing() == world.truth
+    return stands_right and counts_its_rides(world, consumer)
 
 
 def half_way(world: World) -> Consumer:

@@ -57,8 +57,17 @@ def night(
 
 
 def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
-    placed = warehouse.place(files, rebuilding=not base.position)
-    warehouse.publish(placed, base.position, ledger, OWNER)
+    if not base.position:
+        warehouse.make_way()
+    night = warehouse.note(base.position, ledger, OWNER)
+    warehouse.publish(warehouse.place(files), night)
+
+
+def held(folder: Path) -> Ledger:
+    """What the table holds, as its newest run has left it."""
+    warehouse = Warehouse(folder)
+    night = warehouse.night()
+    return warehouse.ledger(night) if night else Ledger()
 
 
 def nights(folder: Path, count: int) -> Ledger:

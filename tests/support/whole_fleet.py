@@ -2,10 +2,39 @@
 
 from decimal import Decimal
 
-from tests.support.facts import counts, facts, receipts, reconciliation, rollup
+from tests.support.facts import (
+    completed_run,
+    counts,
+    facts,
+    failed_run,
+    finding,
+    receipts,
+    reconciliation,
+    rollup,
+)
 from tests.support.facts import total as a_total
 from watch.facts import Agreement, Lead, Reader, Rides, Rollup
+from watch.runs import AGREED, HELD, WRONG
 
+# Of every kind there is, a number of its own.
+KINDS = (
+    "rides_changed",
+    "warehouse_changed",
+    "rides_undecided",
+    "records_missing",
+    "total_wrong",
+    "total_held",
+    "reader_gone",
+    "reader_behind",
+    "minutes_wrong",
+    "minutes_held",
+    "receipts_missing",
+    "receipts_strange",
+    "outbox_wrong",
+    "ratings_wrong",
+    "ratings_held",
+    "ratings_changed",
+)
 COUNTS = counts(
     gaps_healed=2,
     records_healed=11,
@@ -71,6 +100,15 @@ FACTS = facts(
     ),
     set_aside_entries={"total": 2, "rollup": 1},
     reconciliations=(reconciliation(drift={"consumer1": Decimal("0.001")}),),
+    completed_run=completed_run(
+        status=HELD,
+        verdicts={"totals": WRONG, "warehouse": HELD, "outbox": AGREED},
+        findings=(finding(), finding("total_wrong", part="totals", held=False)),
+        open={kind: number for number, kind in enumerate(KINDS, start=1)},
+        held=9,
+    ),
+    failed_run=failed_run(),
+    failed_runs=5,
 )
 assert FACTS.database
 DATABASE = FACTS.database

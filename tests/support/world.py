@@ -41,6 +41,10 @@ TAKE_RIDES = """
     )
     SELECT id FROM ride ORDER BY id
 """
+RIDES = """
+    SELECT consumer_states.rides, (SELECT count(*) FROM rides WHERE id <= position)
+    FROM consumer_states JOIN checkpoints USING (kind, name) WHERE name = %s
+"""
 
 
 def eventually(
@@ -222,7 +226,14 @@ def catch_up(consumer: Consumer) -> tuple[int, Decimal]:
 
 def exact(world: World, consumer: Consumer | None = None) -> bool:
     """Whether the consumer, or consumer0, is exact once it has caught up."""
-    return catch_up(consumer or world.consumer()) == world.truth
+    consumer = consumer or world.consumer()
+    return catch_up(consumer) == world.truth and counts_its_rides(world, consumer)
+
+
+def counts_its_rides(world: World, consumer: Consumer) -> bool:
+    """Whether the number of its rides, as committed, is right where it stands."""
+    row = world.connection.execute(RIDES, [consumer.handler.name]).fetchone()
+    return row == (consumer.handler.rides, consumer.handler.rides)
 
 
 @dataclass

@@ -12,7 +12,9 @@ from markupsafe import Markup
 
 from rocket_rides import words
 from watch.facts import MOST
+from watch.findings import since
 from watch.naming import called, decided, undecided
+from watch.runs import AGREED, HELD, WRONG
 from watch.verdict import LATE, RECEIPTS_LATE
 
 HERE = Path(__file__).parent
@@ -46,7 +48,7 @@ def iso(value: datetime) -> str:
 
 # Only these get a capital: other first words are names of consumers, programs or servers.
 BEGIN_SENTENCES = {"a", "all", "it", "its", "more", "nobody", "no", "readers", "reconciliation",
-                   "start", "the"}  # fmt: skip
+                   "run", "start", "the"}  # fmt: skip
 
 
 def capital(text: str) -> str:
@@ -68,7 +70,7 @@ _environment = Environment(
 )
 _words = (words.metres, words.signed, words.number, words.count, words.rate, words.age, words.size)
 _names = (words.printable, called, decided, undecided)
-for each in (*_words, *_names, clock, moment, iso, capital, sentence):
+for each in (*_words, *_names, since, clock, moment, iso, capital, sentence):
     _environment.filters[each.__name__] = each
 _environment.filters["upto_most"] = partial(words.number, most=MOST)
 _environment.globals.update(
@@ -76,6 +78,8 @@ _environment.globals.update(
     script=Markup(SCRIPT),  # noqa: S704  # our own file
     version=VERSION,
     dash=words.DASH,
+    most=MOST,
+    moods={AGREED: "good", WRONG: "noted", HELD: "bad"},  # of a run, and of its parts
     noted=NOTED,
     receipts_noted=RECEIPTS_NOTED,
     late=LATE,

@@ -38,7 +38,7 @@ TABLES = {
         *("gaps_healed", "records_healed", "distance_healed"),
         *("resends_skipped", "entries_not_ours"),
     ),
-    "consumer_states": ("name", "total_distance"),
+    "consumer_states": ("name", "total_distance", "rides"),
     "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),
 }

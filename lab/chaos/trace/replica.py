@@ -1,7 +1,7 @@
 """The state of the database as recorded so far, in one life of it.
 
 Rides that were sent are settled, so no lower id comes later. Running sums over them give the
-distance between any two at once. Distances are millimetres.
+distance between any two at once, and their number. Distances are millimetres.
 
 The rows of a recording are text as Postgres writes it; here they become numbers.
 """
@@ -43,7 +43,8 @@ class Replica:
     rides: dict[int, int] = field(default_factory=dict)  # distances; 0 of records of other kinds
     staged: set[Ride] = field(default_factory=set)
     sent: list[int] = field(default_factory=list)  # rides, sorted
-    sums: list[int] = field(default_factory=lambda: [0])  # of the first n rides sent
+    sums: list[int] = field(default_factory=lambda: [0])  # of the first n records sent
+    counts: list[int] = field(default_factory=lambda: [0])  # of rides among these
     totals: dict[str, Total] = field(default_factory=dict)
     met: dict[str, Met] = field(default_factory=dict)  # by total
     moved: dict[str, float] = field(default_factory=dict)  # by total: when it last did
@@ -61,6 +62,7 @@ class Replica:
         for ride in rides:
             self.sent.append(ride)
             self.sums.append(self.sums[-1] + self.rides[ride])
+            self.counts.append(self.counts[-1] + (self.rides[ride] > 0))
         self.last_sent = upto
 
     def sent_between(self, after: int, upto: int) -> list[int]:
@@ -69,6 +71,10 @@ class Replica:
     def exact(self, name: str, ride: int) -> int:
         """What this total must be at a ride: the exact sum, and what the nemesis has added."""
         return self.sums[bisect_right(self.sent, ride)] + self.drifts.get(name, 0)
+
+    def counted_upto(self, ride: int) -> int:
+        """How many rides a total must have counted at a ride."""
+        return self.counts[bisect_right(self.sent, ride)]
 
     def with_term(self, after: int, name: int) -> Terms:
         """The terms, if this one began: in place of one that began at the same ride."""
@@ -88,16 +94,19 @@ def opened(life: Life) -> Replica:
     require({ride.id for ride in replica.staged} == unsent, "a ride has its record until sent")
     replica.terms = tuple(sorted(map(term_of, rows["terms"])))
     drifts = {(row["kind"], row["victim"], row["mark"]) for row in rows["drifts"]}
-    totals = {row["name"]: row["total_distance"] for row in rows["consumer_states"]}
+    states = {row["name"]: row for row in rows["consumer_states"]}
     for row in rows["checkpoints"]:
         if row["kind"] == "total":
             name = text(row, "name")
             replica.drifts[name] = int((TOTAL, name, row["resets_applied"]) in drifts)
-            total = replica.totals[name] = total_of(row, totals[name])
+            state = states[name]
+            total = replica.totals[name] = total_of(row, state["total_distance"])
             replica.met[name] = met_by(row)
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
             exact = replica.exact(name, total.ride_id)
             require(total.distance == exact, "a total is the sum of its rides")
+            rides = replica.counted_upto(total.ride_id)
+            require(number(state, "rides") == rides, "a total counts its rides")
     return replica
 
 

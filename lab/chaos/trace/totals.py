@@ -7,7 +7,7 @@ from lab.chaos.drifts import TOTAL
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
-from lab.chaos.trace.replica import Met, Replica, met_by, text, total_of
+from lab.chaos.trace.replica import Met, Replica, met_by, number, text, total_of
 from lab.chaos.trace.specified import Database, Entry, NotAllowed, Ride, Total, require
 
 
@@ -56,6 +56,9 @@ class TotalsJudge:
         else:
             self._counts(name, was, then, met, at)
             met = Met()  # as it was judged
+        if counted:
+            rides = replica.counted_upto(then.ride_id)
+            require(number(counted, "rides") == rides, "a total counts its rides")
         require(met == Met(), "gaps and re-sends are counted where entries are read")
         replica.totals[name], replica.met[name] = then, now
         if then != was:

@@ -1,0 +1,146 @@
+"""`python -m analytics.approve RUN --reason TEXT`: the next run takes from Postgres what is held.
+
+A run holds what it must not decide: rides that are gone from Postgres, or changed in it, and totals
+that only Postgres contradicts. Once a person has found out who did that, there are two ways:
+
+* Postgres is right: approve it. The next run reads those rides again, and has the totals reset; but
+  only if it finds exactly what RUN has found.
+* Postgres is wrong: `--put-back` prints the statements that put the rides back as the warehouse has
+  them. Read them, then run them by psql; the next run finds nothing.
+
+The exit status is 0, or 2 if nothing was approved or printed. A crash leaves nothing behind.
+"""
+
+import getpass
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from analytics.prerequisites import require_packages
+from rocket_rides import database, errors, settings
+from rocket_rides.errors import Unavailable
+from rocket_rides.process import Parser
+
+if TYPE_CHECKING:
+    from analytics.rows import Fields
+
+NAME = "python -m analytics.approve"
+COULD_NOT = 2
+NEWEST = """
+    SELECT id, status, findings FROM runs WHERE status IN ('agreed', 'wrong', 'held')
+    ORDER BY id DESC LIMIT 1
+"""
+APPROVE = """
+    INSERT INTO approvals (run_id, digest, reason, approved_by)
+    VALUES (%s, %s, %s, %s || ' as ' || session_user)
+    ON CONFLICT (run_id) DO NOTHING RETURNING run_id
+"""
+
+
+def held(connection: psycopg.Connection, run: int) -> list[dict[str, Any]]:
+    """The findings that a run holds. Raises Unavailable if it holds none, or is not the last."""
+    newest = connection.execute(NEWEST).fetchone()
+    if newest is None or newest[0] != run:
+        which = f"that is {newest[0]}" if newest else "there is none"
+        raise Unavailable(f"{run} is not the last run that completed: {which}")
+    _, status, findings = newest
+    if status != "held":
+        raise Unavailable(f"run {run} holds nothing")
+    return [finding for finding in findings if finding["held"]]
+
+
+def approve(connection: psycopg.Connection, run: int, reason: str) -> str:
+    """Write the approval down; returns what to say. Raises Unavailable."""
+    from analytics.findings import Finding, digest
+
+    found = held(connection, run)
+    keys = [Finding(each["kind"], each["about"], True, each["key"]) for each in found]
+    values = [run, digest(keys), reason, getpass.getuser()]
+    if connection.execute(APPROVE, values).fetchone() is None:
+        raise Unavailable(f"run {run} was approved before")
+    about = "\n".join(f"  {each['about']}" for each in found)
+    return f"Approved, for the next run, if it finds the same:\n{about}\n"
+
+
+def put_back(connection: psycopg.Connection, run: int, config: settings.Settings) -> Iterator[str]:
+    """The statements that make Postgres' rides those of the warehouse. Raises Unavailable."""
+    from analytics import extract, look, rows
+    from analytics.ledger import Broken
+    from analytics.warehouse import Warehouse
+
+    ranges = [each for each in held(connection, run) if each.get("after") is not None]
+    if not ranges:
+        raise Unavailable(f"run {run} holds no rides")
+    table = Warehouse(config.warehouse).table
+    url, name = extract.for_executors(config.postgres_url), extract.this_table(connection)
+    yield "BEGIN;"
+    for each in ranges:
+        after, upto = each["after"], each["upto"]
+        try:
+            paths = [
+                str(table.require(file))
+                for file in table.files()
+                if after < file.last and file.first <= upto
+            ]
+            in_files = look.from_files(paths, after, upto)
+        except (Broken, ValueError) as error:
+            raise Unavailable(f"the warehouse can't be read: {error}") from None
+        in_postgres = look.from_postgres(url, name, after, upto)
+        for ride, ours, theirs in rows.differing(in_postgres, in_files):
+            yield putting_back(
+                name, ride, ours is not None, rows.said(theirs[0] if theirs else None)
+            )
+    yield "COMMIT;"
+
+
+# A person reads them, and runs them by psql; the values are numbers and a time of our own.
+ADDED = "-- not in the warehouse: DELETE FROM {table} WHERE id = {ride};"
+CHANGED = "UPDATE {table} SET created_at = '{at}', distance = {metres} WHERE id = {ride};"
+GONE = (
+    "INSERT INTO {table} (id, created_at, distance) OVERRIDING SYSTEM VALUE"
+    " VALUES ({ride}, '{at}', {metres});"
+)
+
+
+def putting_back(table: str, ride: int, is_there: bool, fields: "Fields | None") -> str:
+    """What makes a ride what the warehouse says."""
+    if fields is None:  # nobody should delete what a machine has printed
+        return ADDED.format(table=table, ride=ride)
+    if fields.created_at is None or fields.distance is None:
+        return f"-- ride {ride} can't be read in the warehouse"
+    at = fields.created_at.isoformat(sep=" ")
+    statement = CHANGED if is_there else GONE
+    return statement.format(table=table, ride=ride, at=at, metres=f"{fields.distance:f}")
+
+
+def main() -> None:
+    """Approve, or print; end the process with the status."""
+    parser = Parser(NAME, __doc__)
+    parser.add_argument("run", type=int, metavar="RUN", help="the run, as it has said")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--reason", metavar="TEXT", help="why Postgres is right, for whoever asks later"
+    )
+    what.add_argument("--put-back", action="store_true", help="print statements, change nothing")
+    options, config = parser.parse_args(), settings.load()
+    try:
+        if options.reason is not None and not options.reason.strip():
+            raise Unavailable("--reason is empty")
+        with closing(database.connect(config.postgres_url, "approve")) as connection:
+            database.require_current_schema(connection, config.cell)
+            if options.put_back:
+                require_packages()
+                said = "\n".join(put_back(connection, options.run, config)) + "\n"
+            else:
+                said = approve(connection, options.run, options.reason)
+    except (Unavailable, psycopg.Error, OSError) as reason:
+        sys.stderr.write(f"not approved: {errors.in_one_line(reason)}\n")
+        raise SystemExit(COULD_NOT) from None
+    sys.stdout.write(said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""The case that a run judges: it reads what the witnesses say, and proves everything by it."""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+
+import psycopg
+from pyspark.sql import SparkSession
+
+from analytics import findings, records, rotation, runs
+from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
+from analytics.freeze import Frozen
+from analytics.judgement import Judgement
+from analytics.ledger import Block, Ledger, Rated
+from analytics.look import Look
+from analytics.minutes import Minutes, by_minute, collected
+from analytics.pieces import BLOCK
+from analytics.pieces import total as summed
+from analytics.proofs import outbox, ratings, receipts, rollup
+from analytics.readers import missing
+from analytics.result import (
+    CountedRatings,
+    Mismatch,
+    Proved,
+    RatingsVerdict,
+    Result,
+    RollupVerdict,
+    WrongMinute,
+)
+from analytics.rides import UNREADABLE, Rides
+from analytics.runs import Past, Run
+from analytics.session import cause
+
+REBUILT = "The warehouse can't be read ({}): it is rebuilt from the first ride."
+
+
+@dataclass
+class Case:
+    """All that a run has read, and what it has found by that."""
+
+    connection: psycopg.Connection
+    spark: SparkSession
+    rides: Rides
+    known: Known
+    frozen: Frozen
+    last: Past | None
+    now: datetime
+    chance: random.Random
+    reread_days: int
+    shown: Callable[[str], AbstractContextManager[object]]
+    result: Result
+
+    evidence: Evidence = field(init=False)
+    judgement: Judgement = field(init=False)
+    ledger: Ledger = field(init=False)  # that this run leaves, if it publishes
+    approval: int | None = field(default=None, init=False)
+    ratings: Ledger = field(default_factory=Ledger, init=False)  # the ledger with new ratings
+    minutes: list[WrongMinute] = field(default_factory=list, init=False)  # to be computed anew
+    recounts: list[CountedRatings] = field(default_factory=list, init=False)
+
+    def read(self) -> None:
+        """Extract the new rides, count all records, and compare old rides with Postgres."""
+        self.evidence = Evidence(self.known)
+        position = self.frozen.position
+        # Where a total is wanted, and where the warehouse ends: to tell new rides from old ones.
+        stand = {min(consumer.position, position) for consumer in self.frozen.consumers}
+        self.marks = sorted(stand | {position, self.known.base.position})
+        # In threads meanwhile: each keeps Postgres and tasks busy, but hardly the driver.
+        with ThreadPoolExecutor() as pool:
+            counted = pool.submit(self._count_records, position)
+            looks = pool.submit(self._look_at_some, position)
+            self.evidence.new = self.rides.extract(self.known.base.position, position, self.marks)
+            self.evidence.records, self.evidence.looks = counted.result(), looks.result()
+        if self.known.everything and self.known.is_witness:
+            self._look_at_all()
+        elif self._lacks_records():
+            seen = {look.after for look in self.evidence.looks}
+            rest = [block for block in self.known.ledger.blocks if block.after not in seen]
+            self._look_at(rest)
+
+    def _count_records(self, position: int) -> int:
+        start = self.frozen.history.start
+        cuts = records.ranges(self.known.ledger, start, position)
+        with self.shown("Counting records"):
+            return records.seen(self.connection, self.spark.sparkContext, self.rides.url, cuts)
+
+    def _lacks_records(self) -> bool:
+        gone = self.last.records_gone if self.last else 0
+        found = self.evidence.records + self.evidence.gone
+        return found != self.frozen.records_sent - gone
+
+    def _look_at_some(self, position: int) -> list[Look]:
+        base = self.known.base
+        ago = rotation.elapsed(self.last.started_at if self.last else None, self.now)
+        blocks = rotation.chosen(
+            base, self.marks, self.last.findings if self.last else [], ago, self.reread_days,
+            self.chance,
+        )  # fmt: skip
+        self.result.verified = len(blocks)
+        self.result.rides_reread = sum(block.rides for block in blocks)
+        return self.rides.look(asks(blocks, self.marks, position))
+
+    def _look_at(self, blocks: Sequence[Block]) -> None:
+        more = self.rides.look(asks(blocks, self.marks, self.frozen.position))
+        self.evidence.looks = sorted([*self.evidence.looks, *more])
+        self.result.verified += len(more)
+        self.result.rides_reread += sum(block.rides for block in blocks)
+
+    def _look_at_all(self) -> None:
+        """Compare all blocks by their digests, and as rows those that differ, or have grown."""
+        wanted = asks_for_all(
+            self.known, self.rides.digests.keys(), self.marks, self.frozen.position
+        )
+        if not self.known.extent:
+            return
+        try:
+            in_files = self.rides.digests_in_files(wanted)
+        except UNREADABLE as error:
+            self.result.notes.append(REBUILT.format(cause(error)))
+            self.evidence.known = self.known = replace(self.known, is_witness=False)
+            return
+        self.result.verified = len(wanted)
+        self.result.rides_reread = sum(piece.rides for piece in self.evidence.new)
+        unlike = []
+        for ask in wanted:
+            number = (ask.upto - 1) // BLOCK
+            ours = self.rides.digests.get(number, NOTHING)
+            whole = ask.known == ask.upto
+            if not whole or {in_files[ask.after], self.known.proven(number) or ours} != {ours}:
+                unlike.append(ask)
+        self.evidence.looks = self.rides.look(unlike)
+
+    def prove(self) -> None:
+        """Decide who is right, and compare all else with the rides and ratings."""
+        connection, result, known = self.connection, self.result, self.known
+        base, position = known.base, self.frozen.position
+        result.outbox = outbox.prove(connection)
+        proved = receipts.proved(connection) if base.blocks else Proved()
+        result.receipts = receipts.prove(connection, proved, self.chance)
+        rollup_verdict, minutes = self._prove_rollup()
+        if more := self._unseen(minutes):
+            self._look_at(more)
+        result.ratings, self.ratings = ratings.prove(
+            connection, self.spark.sparkContext, self.rides.url, self.shown, base, position,
+            self._ratings_again, self.now,
+        )  # fmt: skip
+        judgement = Judgement(self.evidence, self.frozen, self.last, self.now)
+        self._tell(judgement, rollup_verdict, minutes)
+        self.approval = runs.approved(connection, findings.digest(result.findings))
+        if self.approval is not None and result.repairing:
+            judgement = replace(judgement, approved=True)
+            self._tell(judgement, rollup_verdict, minutes)
+            result.approval = self.approval
+
+    def _prove_rollup(self) -> tuple[RollupVerdict, list[Mismatch]]:
+        connection, base = self.connection, self.known.base
+
+        def minutes_of(days: Sequence[date]) -> Minutes:
+            stage = "Adding up minutes"
+            with self.rides.of_days(days, stage, with_old=bool(base.blocks)) as found:
+                return collected(by_minute(found)) if found is not None else {}
+
+        complete = rollup.complete_to(connection)
+        if self.known.everything:
+            days = rollup.days_rolled_up(connection)
+        else:
+            upto = min(complete, base.position)
+            days = rollup.unproved_days(connection, rollup.proved_upto(connection), upto)
+        days |= {file.day for file in self.rides.new}
+        days |= {day for look in self.evidence.looks for day in look.differ.days}
+        return rollup.prove(connection, minutes_of, days, self.frozen.position, complete)
+
+    def _unseen(self, mismatches: Sequence[Mismatch]) -> list[Block]:
+        """Blocks of minutes in which the warehouse has other rides, and at which nobody looked."""
+        seen = {look.after for look in self.evidence.looks}
+        return [
+            block
+            for block in self.known.base.blocks
+            if block.after not in seen
+            and any(one.after < block.upto and block.after < one.upto for one in mismatches)
+        ]
+
+    def _ratings_again(self, full: Sequence[Rated]) -> list[Rated]:
+        """Blocks of ratings to read once more: at random, and those not read for longest."""
+        ago = rotation.elapsed(self.last.started_at if self.last else None, self.now)
+        oldest = sorted(full, key=lambda rated: (rated.looked_at, rated.after))
+        due = math.ceil(len(full) * min(ago / self.reread_days, 1 / rotation.MOST))
+        some = self.chance.sample(list(full), min(rotation.AT_RANDOM, len(full)))
+        return sorted({*oldest[:due], *some}, key=lambda rated: rated.after)
+
+    def _tell(self, judgement: Judgement, verdict: RollupVerdict, minutes: list[Mismatch]) -> None:
+        """Write what was found into the result."""
+        self.judgement, result = judgement, self.result
+        result.consumers = judgement.compared
+        result.mismatches = judgement.mismatches()
+        self.ledger = judgement.ledger(self.rides.digests).with_ratings(self.ratings.ratings)
+        result.total = self.ledger.total
+        result.last_ride_id = self.ledger.blocks[-1].last if self.ledger.blocks else 0
+        result.new = summed(piece.tally for piece in self.evidence.new)
+        self.minutes, of_minutes = judgement.minutes(verdict, minutes)
+        wrong = self.minutes if self.minutes or not of_minutes else verdict.wrong
+        result.rollup = replace(verdict, wrong=wrong)
+        self.recounts, of_ratings = judgement.ratings(result.ratings or RatingsVerdict())
+        others = findings.of_proofs(result.receipts, result.outbox)
+        gone = missing(self.connection, self.frozen, self.last)
+        result.findings = [*judgement.found(), *gone, *of_minutes, *of_ratings, *others]
+        looked_at = ["readers", "records", "rollup", "receipts", "outbox", "ratings", "totals"]
+        if result.verified:
+            looked_at.append("warehouse")
+        result.verdicts = findings.verdicts(result.findings, looked_at)
+
+    def complete(self, run: Run, ledger: Ledger) -> None:
+        """Complete the run's row, in the caller's transaction, and use up the approval."""
+        result = self.result
+        if self.approval is not None:
+            runs.use_approval(self.connection, self.approval, run)
+        run.complete(
+            result.status, result.position, result.verdicts, result.findings, self.frozen.readers,
+            result.rides_reread, ledger.oldest_look, self.judgement.records_gone,
+        )  # fmt: skip

@@ -1,0 +1,158 @@
+"""What the witnesses say: what the warehouse is known to hold, and what this run has read.
+
+A warehouse is a witness if its files can be read and are this database's. Its ledger is another one
+if it is the very file that Postgres has noted. Without that, or after a stranger's commit, a run
+reads everything again on both sides, and believes nobody's sums.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+
+from analytics import ownership
+from analytics.ledger import Block, Broken, Ledger
+from analytics.look import Ask, Look
+from analytics.ownership import History
+from analytics.pieces import BLOCK, Piece
+from analytics.result import Result
+from analytics.rides import UNREADABLE
+from analytics.session import cause
+from analytics.votes import Sums
+from analytics.warehouse import Warehouse
+
+NOTHING = sha256(b"").hexdigest()  # the digest of no rides
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the warehouse held before this run.
+
+    `everything` says that all of it has to be read again, on both sides. `extent` is the position
+    up to which it has the rides.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    is_witness: bool = False
+    is_proven: bool = False  # the ledger is the one that Postgres has noted
+    everything: bool = True
+    extent: int = 0
+    strangers: tuple[str, ...] = ()  # versions in which somebody else changed rides
+
+    @property
+    def base(self) -> Ledger:
+        """What this run builds on."""
+        return Ledger() if self.everything else self.ledger
+
+    @cached_property
+    def _digests(self) -> dict[int, str]:
+        return {(block.upto - 1) // BLOCK: block.digest for block in self.ledger.blocks}
+
+    def proven(self, number: int) -> str | None:
+        """The digest that the block of this number once had; None if there is no telling."""
+        return self._digests.get(number, NOTHING) if self.is_proven else None
+
+
+@dataclass
+class Evidence:
+    """What a run has read: new rides, old ones from both sides, and how many records there are."""
+
+    known: Known
+    new: list[Piece] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    records: int = 0
+
+    @property
+    def sums(self) -> Sums:
+        return Sums(self.known.base, self.new, self.looks)
+
+    @property
+    def gone(self) -> int:
+        """How many rides the warehouse has more than Postgres, as far as anybody has looked."""
+        return sum(look.differ.gone for look in self.looks)
+
+
+def known(
+    warehouse: Warehouse,
+    ours: History,
+    ledgers: Collection[str],
+    *,
+    full: bool,
+    had_rides: bool,
+    result: Result,
+) -> Known:
+    """What the warehouse holds; the result notes why it is not believed.
+
+    `ledgers` are those that Postgres knows of. Raises Unavailable when it is another database's.
+    """
+    notes, be = result.notes, "is" if result.repairing else "would be"
+    reason = ownership.why_rebuild(warehouse.owners(), ours)
+    if not reason:
+        try:
+            night = warehouse.night()
+            files = warehouse.table.files()
+        except UNREADABLE as error:
+            reason = f"is broken ({cause(error)})"
+        else:
+            if night is None and had_rides and not full:
+                reason = f"{warehouse.folder} is gone"
+    if reason:
+        notes.append(f"The warehouse {reason}: it {be} rebuilt from the first ride.")
+        return Known()
+    if night is None:
+        return Known()
+    extent = max((file.last for file in files), default=0)
+    try:
+        if night.ledger not in ledgers:
+            raise Broken("its ledger is not one that a run in this database has written")
+        ledger = warehouse.table.ledger(night.ledger)
+    except Broken as error:
+        notes.append(
+            f"The warehouse can't be taken at its word ({error}): all of it is read again."
+        )
+        return Known(is_witness=True, extent=extent)
+    found = Known(ledger, True, True, full, ledger.position)
+    if strangers := warehouse.table.strangers():
+        return replace(found, everything=True, strangers=tuple(strangers))
+    if ledger.total.rides != sum(file.rides for file in files):
+        notes.append(
+            "The warehouse has another number of rides than its ledger: all is read again."
+        )
+        return replace(found, everything=True)
+    return found
+
+
+def asks(blocks: Sequence[Block], marks: Sequence[int], position: int) -> list[Ask]:
+    """Blocks of the ledger, each as far as it may have rides by now."""
+    return [
+        _ask(block.after, block.upto, min(_end(block.upto), max(position, block.upto)), marks)
+        for block in blocks
+    ]
+
+
+def asks_for_all(
+    known: Known, numbers: Collection[int], marks: Sequence[int], position: int
+) -> list[Ask]:
+    """All that the warehouse has, in the blocks of these numbers and of the ledger's.
+
+    Whatever lies between two of them belongs to the later one.
+    """
+    of_ledger = {(block.upto - 1) // BLOCK for block in known.ledger.blocks}
+    last = (known.extent - 1) // BLOCK
+    found = list[Ask]()
+    for number in sorted({n for n in (*of_ledger, *numbers) if n <= last} | {last}):
+        after = found[-1].upto if found else 0
+        end = (number + 1) * BLOCK
+        found.append(
+            _ask(after, min(end, known.extent), min(end, max(position, known.extent)), marks)
+        )
+    return found
+
+
+def _end(upto: int) -> int:
+    return -(-upto // BLOCK) * BLOCK
+
+
+def _ask(after: int, known: int, upto: int, marks: Sequence[int]) -> Ask:
+    cuts = sorted({mark for mark in marks if after < mark < known} | {known})
+    return Ask(after, known, upto, (), tuple(cuts))

@@ -1,0 +1,296 @@
+"""What a run makes of its evidence: who is right, which totals are wrong, what is held.
+
+Nothing here reads or writes anything. A person's approval turns all that is held into what Postgres
+says.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from analytics import findings, votes
+from analytics.evidence import Evidence
+from analytics.findings import Finding
+from analytics.freeze import Frozen
+from analytics.ledger import Block, Ledger
+from analytics.look import Look
+from analytics.pieces import total as summed
+from analytics.result import (
+    Compared,
+    CountedRatings,
+    Mismatch,
+    RatingsVerdict,
+    RollupVerdict,
+    Tally,
+    WrongMinute,
+)
+from analytics.runs import Past
+from analytics.votes import Counted, Right, Standing
+
+HELD = {Right.WAREHOUSE: findings.RIDES_CHANGED, Right.NOBODY: findings.RIDES_UNDECIDED}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The evidence, and what follows from it."""
+
+    evidence: Evidence
+    frozen: Frozen
+    last: Past | None
+    now: datetime
+    approved: bool = False
+
+    @cached_property
+    def sides(self) -> dict[int, Right]:
+        """Whose version of each block that was looked at is right, by its beginning."""
+        looks = self.evidence.looks
+        totals = [
+            Standing(self._place(each.position), Tally(each.rides, each.total_distance))
+            for each in self.frozen.consumers
+        ]
+        proven = {look.after: self.evidence.known.proven(look.number) for look in looks}
+        found = votes.decide(looks, proven, totals, self.evidence.sums)
+        if self.approved:
+            return {
+                after: Right.POSTGRES if right in HELD else right for after, right in found.items()
+            }
+        return found
+
+    def _place(self, position: int) -> int:
+        return min(position, self.frozen.position)
+
+    def of(self, *sides: Right) -> list[Look]:
+        return [look for look in self.evidence.looks if self.sides[look.after] in sides]
+
+    @property
+    def held_looks(self) -> list[Look]:
+        return self.of(Right.WAREHOUSE, Right.NOBODY)
+
+    @property
+    def reread(self) -> list[Look]:
+        """Those whose rides in the warehouse are to be replaced by Postgres'."""
+        return [look for look in self.of(Right.POSTGRES) if look.postgres != look.warehouse]
+
+    # ---------------------------------------------------------------- the records
+
+    @property
+    def records_gone(self) -> int:
+        """How many records, of those that were sent, a person knows to be gone by now."""
+        if self.approved:
+            return self.frozen.records_sent - self.evidence.records
+        return self.last.records_gone if self.last else 0
+
+    @property
+    def distrusts_postgres(self) -> bool:
+        """Whether Postgres shows another number of records than were sent, and nobody knows why."""
+        named = sum(look.differ.gone for look in self.held_looks)
+        expected = self.frozen.records_sent - self.records_gone - named
+        return self.evidence.records != expected
+
+    # ----------------------------------------------------------------- the totals
+
+    @cached_property
+    def compared(self) -> list[Compared]:
+        """Each total beside the exact one at the same position.
+
+        A block whose owner is held counts as the warehouse has it. A consumer that stands past
+        every frozen record is stray.
+        """
+        sums = self.evidence.sums
+        of_warehouse = {look.after for look in self.held_looks}
+        found = []
+        for name, position, claimed, rides in self.frozen.consumers:
+            at = self._place(position)
+            below = [after for after in of_warehouse if after < at]
+            exact = sums.upto(at, below)
+            found.append(
+                Compared(name, position, claimed, exact.distance, position > at, rides, exact.rides)
+            )
+        return found
+
+    @cached_property
+    def may_be_reset(self) -> dict[str, bool]:
+        """Of each total that is wrong: whether two witnesses say so."""
+        counted = [
+            Counted(
+                each.position, (each.rides - each.exact_rides, each.drift),
+                each.exact_rides, each.stray,
+            )
+            for each in self.compared
+        ]  # fmt: skip
+        confirmed = votes.may_be_reset(counted, self._reached, self._is_old)
+        lowest_held = min((look.after for look in self.held_looks), default=None)
+        return {
+            each.name: not self.distrusts_postgres
+            and (self.approved or (confirms and not self._is_past(each, lowest_held)))
+            for each, confirms in zip(self.compared, confirmed, strict=True)
+            if each.wrong
+        }
+
+    @staticmethod
+    def _is_past(one: Compared, held: int | None) -> bool:
+        return held is not None and one.position > held
+
+    @property
+    def _reached(self) -> int:
+        return self._place(self.last.position) if self.last else 0
+
+    def _is_old(self, position: int) -> bool:
+        known = self.evidence.known
+        return known.is_witness and self._place(position) <= known.extent
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether somebody beside this session says what Postgres says of fresh rides."""
+        if self.distrusts_postgres:
+            return False
+        if self.approved or not self.compared:
+            return True
+        agreeing = [each for each in self.compared if not each.wrong]
+        return any(each.position >= self._reached for each in agreeing) or any(
+            self.may_be_reset.values()
+        )
+
+    # ------------------------------------------------------------ the other parts
+
+    def minutes(
+        self, verdict: RollupVerdict, mismatches: Sequence[Mismatch]
+    ) -> tuple[list[WrongMinute], list[Finding]]:
+        """The minutes to be computed anew, and what is found of them.
+
+        Where the warehouse has other rides of a minute, whoever is right of its block decides.
+        """
+        settled = self.of(Right.POSTGRES)
+        open_ = [m for m in mismatches if not any(_touch(m, look) for look in settled)]
+        found = [
+            findings.of_minute(mismatch)
+            for mismatch in open_
+            if not any(_touch(mismatch, look) for look in self.held_looks)
+        ]
+        unsettled = {mismatch.minute for mismatch in open_}
+        wrong = [each for each in verdict.wrong if each.minute not in unsettled]
+        if not wrong:
+            return [], found
+        held = not self.is_confirmed and not (
+            self._is_old(verdict.upto) and not self.distrusts_postgres
+        )
+        kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
+        which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
+        about = (
+            f"{len(wrong)} minutes of the rollup are not the sum of their rides, from {which} on"
+        )
+        key = " ".join(f"{each.minute} {each.exact} {each.rolled_up}" for each in wrong)
+        return ([] if held else wrong), [*found, Finding(kind, about, held, key)]
+
+    def ratings(self, verdict: RatingsVerdict) -> tuple[list[CountedRatings], list[Finding]]:
+        """The consumers that are to recount, and what is found of ratings."""
+        changed = [
+            Finding(
+                findings.RATINGS_CHANGED,
+                f"the ratings of {each.after + 1} to {each.upto} are not those that were added up:"
+                f" {each.ratings} with {each.stars} stars",
+                True, f"{each.upto}",
+            )
+            for each in verdict.changed
+        ]  # fmt: skip
+        counted = [
+            Counted(
+                each.position,
+                (each.ratings - each.exact_ratings, each.stars - each.exact_stars),
+                each.exact_ratings, each.stray,
+            )
+            for each in verdict.consumers
+        ]  # fmt: skip
+        base = self.evidence.known.base.position
+        confirmed = votes.may_be_reset(counted, self._reached, lambda position: position <= base)
+        wrong = [
+            (each, self.approved or (may and not changed and not self.distrusts_postgres))
+            for each, may in zip(verdict.consumers, confirmed, strict=True)
+            if each in verdict.wrong
+        ]
+        found = [findings.of_ratings(each, held=not may) for each, may in wrong]
+        return [each for each, may in wrong if may], [*changed, *found]
+
+    # ------------------------------------------------------------------ the whole
+
+    @property
+    def may_publish(self) -> bool:
+        """Whether the warehouse gets the new rides: not where that replaces a held block."""
+        replaces = self.evidence.known.everything and self.evidence.known.is_witness
+        return not self.distrusts_postgres and not (replaces and self.held_looks)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether two witnesses say what all rides add up to."""
+        return self.may_publish and not self.of(Right.NOBODY)
+
+    @property
+    def resets(self) -> list[str]:
+        return sorted(name for name, may in self.may_be_reset.items() if may)
+
+    def found(self) -> list[Finding]:
+        """What is found of the warehouse, the records and the totals."""
+        found = [
+            findings.of_look(HELD[self.sides[look.after]], look, held=True)
+            for look in self.held_looks
+        ]
+        changed = findings.WAREHOUSE_CHANGED
+        found += [findings.of_look(changed, look, held=False) for look in self.reread]
+        found += [
+            Finding(changed, f"{stranger} changed the warehouse, and no run wrote it", key=stranger)
+            for stranger in self.evidence.known.strangers
+        ]
+        if self.distrusts_postgres:
+            seen, sent = self.evidence.records, self.frozen.records_sent - self.records_gone
+            found.append(findings.of_records(sent, seen))
+        found += [
+            findings.of_total(each, held=not self.may_be_reset[each.name])
+            for each in self.compared
+            if each.wrong
+        ]
+        return found
+
+    def mismatches(self) -> list[Mismatch]:
+        """Ranges of rides on which both sides disagree, with their sums."""
+        return [
+            Mismatch(
+                look.after, look.known,
+                summed(piece.tally for piece in look.of_warehouse),
+                summed(piece.tally for piece in look.of_postgres),
+            )
+            for look in self.evidence.looks if look.postgres != look.warehouse
+        ]  # fmt: skip
+
+    def ledger(self, digests: dict[int, str]) -> Ledger:
+        """The ledger that this run leaves, if it publishes. `digests` are those of new rides."""
+        now, base = self.now, self.evidence.known.base
+        looked = {look.after: look for look in self.evidence.looks}
+        changed, whole = list[Block](), dict(digests)
+        for block in base.blocks:
+            if (look := looked.get(block.after)) is None:
+                continue
+            right = self.sides[block.after]
+            if right is Right.POSTGRES:
+                pieces = look.of_postgres
+                ends = (pieces[0].first, pieces[-1].last) if pieces else (block.first, block.last)
+                sums = summed(piece.tally for piece in pieces)
+                changed.append(Block(block.after, block.upto, *ends, *sums, look.postgres, now))
+            elif right is Right.BOTH:
+                changed.append(msgspec.structs.replace(block, looked_at=now))
+            if look.upto > look.known:
+                taken = right in (Right.BOTH, Right.POSTGRES)
+                whole[look.number] = look.postgres_whole if taken else look.warehouse_whole
+        ledger = base.with_blocks(changed)
+        return ledger.extended(self.frozen.position, self.evidence.new, whole, now)
+
+
+def _touch(mismatch: Mismatch, look: Look) -> bool:
+    """Whether a minute's rides lie in a block that was looked at."""
+    return (
+        mismatch.after < look.known
+        and look.after < mismatch.upto
+        and (look.postgres != look.warehouse)
+    )

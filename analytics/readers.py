@@ -1,0 +1,77 @@
+"""Who must be there: a reader that the last run saw, and that has gone or fallen back, is found.
+
+The readers of the log are taken from outside, from their checkpoints and from the last completed
+run, and then joined to their states: one whose state or checkpoint is gone does not agree, it is
+missing. It leaves rightly by `python -m consumers.remove`, which says so in `removed_readers`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from analytics.findings import READER_BEHIND, READER_GONE, Finding
+from analytics.freeze import Frozen, FrozenReader
+from analytics.runs import Past, before_the_retries
+from rocket_rides.words import printable
+
+# Ten attempts take a quarter of an hour, and a receiver may ask for longer pauses.
+RETRIES = "6 hours"
+REMOVED = "SELECT kind, name FROM removed_readers WHERE removed_at >= %s"
+# What says how far it is in a row of its own, and is not there before its service has ever run.
+WATERMARKS = {"minutes": "the rollup's complete_to", "receipts": "the receipts' complete_to"}
+
+
+def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -> list[Finding]:
+    """What the readers lack, as they were frozen."""
+    found = [
+        Finding(READER_GONE, f"{called(each.kind, each.name)} has lost its state", key=each.name)
+        for each in frozen.readers
+        if not each.has_state
+    ]
+    if last is None:
+        return found
+    here = {(each.kind, each.name): each for each in frozen.readers}
+    removed = removed_since(connection, last.started_at)
+    long_ago = before_the_retries(connection, RETRIES)
+    for (kind, name), stood in last.positions().items():
+        reader = here.get((kind, name))
+        if reader is None:
+            if (kind, name) not in removed:
+                about = f"{called(kind, name)} is gone; it stood at position {stood}"
+                found.append(Finding(READER_GONE, about, key=f"{kind} {name}"))
+        elif stood > frozen.history.start or kind not in WATERMARKS:
+            due = min(_due(kind, name, stood, last, long_ago), frozen.position)
+            if reader.position < due:
+                about = (
+                    f"{called(kind, name)} stands at position {reader.position}; all up to {due}"
+                    " was there at the last run"
+                )
+                found.append(Finding(READER_BEHIND, about, key=f"{kind} {name}"))
+    return found
+
+
+def _due(kind: str, name: str, stood: int, last: Past, long_ago: Sequence[dict[str, Any]]) -> int:
+    """How far a reader must be by now."""
+    if kind != "receipts":
+        return last.position
+    before: list[int] = [
+        each["position"] for each in long_ago if (each["kind"], each["name"]) == (kind, name)
+    ]
+    return max([stood, *before])
+
+
+def removed_since(connection: psycopg.Connection, moment: datetime) -> set[tuple[str, str]]:
+    return {(kind, name) for kind, name in connection.execute(REMOVED, [moment])}
+
+
+def called(kind: str, name: str) -> str:
+    """A reader as a sentence names it."""
+    if kind in WATERMARKS:
+        return WATERMARKS[kind]
+    return f"{printable(kind)} {printable(name)}"
+
+
+def standing(readers: Sequence[FrozenReader]) -> dict[tuple[str, str], int]:
+    return {(each.kind, each.name): each.position for each in readers}

@@ -1,0 +1,170 @@
+"""The row of a run in `runs`: committed before it reads anything, and completed with its result.
+
+So a run that found something is never forgotten, whether or not it could repair it. A run that died
+leaves "running"; whoever holds the lock next knows that it is not, and writes "failed".
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import psycopg
+
+from analytics.findings import Finding
+from analytics.freeze import FrozenReader
+from rocket_rides.database import one_row
+from rocket_rides.errors import in_one_line
+
+COMPLETED = "('agreed', 'wrong', 'held')"
+LEFT_OVER = """
+    UPDATE runs SET status = 'failed', ended_at = clock_timestamp(), reason = 'it died'
+    WHERE status = 'running'
+"""
+BEGIN = "INSERT INTO runs DEFAULT VALUES RETURNING id, started_at"
+FAIL = """
+    UPDATE runs SET status = 'failed', ended_at = clock_timestamp(), reason = %s
+    WHERE id = %s AND status = 'running'
+"""
+# Committed before the warehouse names the ledger: whatever happens in between, it is known here.
+NOTE_LEDGER = "UPDATE runs SET ledgers = array_append(ledgers, %s) WHERE id = %s"
+COMPLETE = """
+    UPDATE runs SET status = %(status)s, ended_at = clock_timestamp(), position = %(position)s,
+        verdicts = %(verdicts)s, findings = %(findings)s, readers = %(readers)s,
+        rides_reread = %(rides_reread)s, oldest_look = %(oldest_look)s,
+        records_gone = %(records_gone)s
+    WHERE id = %(id)s
+"""
+LAST_COMPLETED = f"""
+    SELECT id, started_at, position, findings, readers, records_gone FROM runs
+    WHERE status IN {COMPLETED} ORDER BY id DESC LIMIT 1
+"""  # noqa: S608
+# A receipt may be under way for longer than a run is ago.
+BEFORE_THE_RETRIES = f"""
+    SELECT readers FROM runs WHERE status IN {COMPLETED} AND started_at < now() - %s::interval
+    ORDER BY id DESC LIMIT 1
+"""  # noqa: S608
+# Those of the newest completed run that wrote one, and of runs that died since.
+KNOWN_LEDGERS = f"""
+    SELECT ledger FROM runs, unnest(ledgers) ledger WHERE id >= coalesce((
+        SELECT max(id) FROM runs WHERE status IN {COMPLETED} AND ledgers <> '{{}}'
+    ), 0)
+"""  # noqa: S608
+APPROVED = """
+    SELECT run_id FROM approvals WHERE digest = %s AND used_by IS NULL
+    AND run_id = (SELECT max(id) FROM runs WHERE status = 'held') FOR UPDATE
+"""
+USE = "UPDATE approvals SET used_by = %s WHERE run_id = %s"
+
+
+class Past(msgspec.Struct, frozen=True):
+    """The last completed run. `position` is the one that it froze."""
+
+    id: int
+    started_at: datetime
+    position: int
+    findings: list[dict[str, Any]]
+    readers: list[dict[str, Any]]
+    records_gone: int
+
+    def positions(self) -> dict[tuple[str, str], int]:
+        """Where each reader stood, by its kind and name."""
+        return {(each["kind"], each["name"]): each["position"] for each in self.readers}
+
+
+class Run:
+    """This run's row."""
+
+    def __init__(self, connection: psycopg.Connection, id_: int, started_at: datetime) -> None:
+        self._connection = connection
+        self.id = id_
+        self.started_at = started_at
+
+    def note_ledger(self, digest: str) -> None:
+        """Say that the warehouse may be about to name this ledger."""
+        self._connection.execute(NOTE_LEDGER, [digest, self.id])
+
+    def fail(self, reason: str) -> None:
+        self._connection.execute(FAIL, [reason[:1000], self.id])
+
+    def complete(
+        self,
+        status: str,
+        position: int,
+        verdicts: dict[str, str],
+        findings: Sequence[Finding],
+        readers: Sequence[FrozenReader],
+        rides_reread: int,
+        oldest_look: datetime | None,
+        records_gone: int,
+    ) -> None:
+        """Write down how it ended, in the caller's transaction."""
+        values = {
+            "status": status,
+            "position": position,
+            "verdicts": _json(verdicts),
+            "findings": _json([each.as_json() for each in findings]),
+            "readers": _json(
+                [{"kind": r.kind, "name": r.name, "position": r.position} for r in readers]
+            ),
+            "rides_reread": rides_reread,
+            "oldest_look": oldest_look,
+            "records_gone": records_gone,
+            "id": self.id,
+        }
+        self._connection.execute(COMPLETE, values)
+
+
+def _json(value: object) -> str:
+    text = msgspec.json.Encoder(decimal_format="number").encode(value).decode()
+    return text.replace("\\u0000", "\\ufffd")  # which jsonb refuses
+
+
+def begin(connection: psycopg.Connection) -> Run:
+    """Commit the row of a run. Only for the holder of the lock."""
+    connection.execute(LEFT_OVER)
+    return Run(connection, *one_row(connection.execute(BEGIN)))
+
+
+@contextmanager
+def recorded(connection: psycopg.Connection, *, checking: bool) -> Iterator[Run | None]:
+    """A run's row, which says why if the block fails; none for a run that only checks."""
+    if checking:
+        yield None
+        return
+    run = begin(connection)
+    try:
+        yield run
+    except BaseException as error:
+        with suppress(psycopg.Error):  # the next holder of the lock writes it
+            run.fail(in_one_line(error))
+        raise
+
+
+def last_completed(connection: psycopg.Connection) -> Past | None:
+    """The last run that came to an end; None before the first."""
+    row = connection.execute(LAST_COMPLETED).fetchone()
+    return Past(*row) if row else None
+
+
+def before_the_retries(connection: psycopg.Connection, window: str) -> list[dict[str, Any]]:
+    """The readers of the last run that completed so long ago."""
+    row = connection.execute(BEFORE_THE_RETRIES, [window]).fetchone()
+    return row[0] if row else []
+
+
+def known_ledgers(connection: psycopg.Connection) -> set[str]:
+    """The SHA-256 of each ledger that the warehouse may rightly name."""
+    return {ledger for (ledger,) in connection.execute(KNOWN_LEDGERS)}
+
+
+def approved(connection: psycopg.Connection, digest: str) -> int | None:
+    """The run whose findings a person has approved, if they are exactly these."""
+    row = connection.execute(APPROVED, [digest]).fetchone() if digest else None
+    return row[0] if row else None
+
+
+def use_approval(connection: psycopg.Connection, approval: int, run: Run) -> None:
+    """An approval is acted on once."""
+    connection.execute(USE, [run.id, approval])

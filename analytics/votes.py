@@ -1,0 +1,162 @@
+"""Who is right: two witnesses decide, and Postgres alone never lowers a sum.
+
+P is what Postgres says of a block of rides now, W what the warehouse's files say, L the digest that
+the ledger has of what both once were, and C the totals, each up to its own position. Only where
+something differs is there anything to decide:
+
+    P = C != W    read again from Postgres: the files were changed
+    W = C != P    held: somebody changed Postgres
+    all differ    held
+
+A total decides by its metres and its rides: it is C for whichever version of the rides adds up to
+it. Where no total stands past a block, or both versions have the same sums, the ledger decides in
+its place: P = L != W, or W = L != P.
+
+A total that is not the sum of the rides (P = W != C) is reset if a second witness confirms what
+this session sees: another total that agrees, or a warehouse that had all those rides before this
+run. A fresh ride is known to Postgres alone. If this run is the only witness, a total is reset
+where its *number* of rides is wrong, since that of the records was counted by the streamer, too.
+If two or more totals are all off by the same, it is the judge that is suspect: they are held.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from analytics.ledger import Ledger
+from analytics.look import Look
+from analytics.pieces import Piece, between, total
+from analytics.result import Tally
+
+
+class Right(Enum):
+    """Whose version of a block is right."""
+
+    BOTH = "they are equal"
+    POSTGRES = "two witnesses are for Postgres"
+    WAREHOUSE = "two witnesses are for the warehouse"
+    NOBODY = "no two witnesses agree"
+
+
+class Standing(NamedTuple):
+    """A total of the rides up to a position."""
+
+    position: int
+    tally: Tally
+
+
+class Sums:
+    """The sum of the rides up to any position at which a total stands, in each version.
+
+    `base` is the ledger of what the warehouse had, unless all rides are `new`.
+    """
+
+    def __init__(self, base: Ledger, new: Sequence[Piece], looks: Sequence[Look]) -> None:
+        self._base = base
+        self._new = new
+        self._looks = {look.after: look for look in looks}
+
+    def upto(self, position: int, of_warehouse: Collection[int] = ()) -> Tally:
+        """All rides up to `position`, a cut: as Postgres has them, but for some blocks.
+
+        `of_warehouse` are the beginnings of those that count as the warehouse has them.
+        """
+        parts = [between(self._new, self._base.position, position)]
+        for block in self._base.blocks:
+            if block.after >= position:
+                break
+            look = self._looks.get(block.after)
+            parts.append(_upto(look.of_postgres, position) if look else block.tally)
+        for after in of_warehouse:
+            look = self._looks[after]
+            parts.append(_upto(look.of_warehouse, position))
+            parts.append(_negative(_upto(look.of_postgres, position)))
+        return total(parts)
+
+
+def _upto(pieces: Sequence[Piece], position: int) -> Tally:
+    return total(piece.tally for piece in pieces if piece.last <= position)
+
+
+def _negative(of: Tally) -> Tally:
+    return Tally(-of.rides, -of.distance)
+
+
+def by_ledger(look: Look, proven: str | None) -> Right:
+    """What the ledger says; `proven` is its digest, None if there is none to be believed."""
+    if look.postgres == look.warehouse:
+        return Right.BOTH if proven in (None, look.postgres) else Right.NOBODY
+    if proven == look.postgres:
+        return Right.POSTGRES
+    return Right.WAREHOUSE if proven == look.warehouse else Right.NOBODY
+
+
+def decide(
+    looks: Sequence[Look],
+    proven: Mapping[int, str | None],
+    totals: Sequence[Standing],
+    sums: Sums,
+) -> dict[int, Right]:
+    """Whose version of each block is right, by the block's beginning."""
+    said = {look.after: by_ledger(look, proven.get(look.after)) for look in looks}
+    differ = [look.after for look in looks if look.postgres != look.warehouse]
+    if not differ:
+        return said
+    versions = {
+        Right.POSTGRES: dict.fromkeys(differ, Right.POSTGRES),
+        Right.WAREHOUSE: dict.fromkeys(differ, Right.WAREHOUSE),
+        Right.BOTH: {after: said[after] for after in differ},  # as the ledger says
+    }
+    if Right.NOBODY in versions[Right.BOTH].values():
+        del versions[Right.BOTH]
+    for after in differ:
+        of_all = [_vote(one, after, versions, sums) for one in totals if one.position > after]
+        votes = {vote for vote in of_all if vote}
+        decided = votes - {Right.NOBODY}  # a total that is wrong by itself does not decide
+        if votes:
+            said[after] = decided.pop() if len(decided) == 1 else Right.NOBODY
+    return said
+
+
+def _vote(
+    one: Standing, after: int, versions: Mapping[Right, Mapping[int, Right]], sums: Sums
+) -> Right | None:
+    """Whose version of a block a total is the sum of; None if that doesn't matter to its sum."""
+    found = set[Right]()
+    for blocks in versions.values():
+        below = {each: right for each, right in blocks.items() if each < one.position}
+        of_warehouse = [each for each, right in below.items() if right is Right.WAREHOUSE]
+        if sums.upto(one.position, of_warehouse) == one.tally:
+            found.add(blocks[after])
+    if len(found) == 1:
+        return found.pop()
+    return None if found else Right.NOBODY
+
+
+class Counted(NamedTuple):
+    """What somebody has counted up to a position, and by how much that is off: (number, sum)."""
+
+    position: int
+    off: tuple[int, object]
+    rows: int  # that the rides or ratings up to there are
+    stray: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        return not self.stray and self.off == (0, 0)
+
+
+def may_be_reset(
+    counted: Sequence[Counted], reached: int, is_old: Callable[[int], bool]
+) -> list[bool]:
+    """For each that is wrong: whether a second witness confirms what Postgres says.
+
+    `reached` is where the last run ended: who agrees from there on has counted what is fresh.
+    `is_old` says whether everything up to a position was known before this run.
+    """
+    wrong = [each for each in counted if not each.agrees]
+    suspect = len(counted) > 1 and len(wrong) == len(counted) and len({c.off for c in wrong}) == 1
+    if suspect and any(each.off != (0, 0) for each in wrong):
+        return [False] * len(counted)
+    confirmed = any(each.agrees and each.rows and each.position >= reached for each in counted)
+    return [confirmed or is_old(each.position) or each.off[0] != 0 for each in counted]

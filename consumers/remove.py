@@ -1,0 +1,81 @@
+"""`python -m consumers.remove KIND NAME`: removes a reader that is gone for good.
+
+Its checkpoint goes, for which the log is kept, with its state and its resets. A row of
+`removed_readers` remains, so that the reconciliation, which knows who was there the last time, does
+not miss it. `GET /consumers` lists kinds and names.
+
+A reader whose process has a session with this database is not removed: it would begin anew, at
+once. One of another program (of the kind `outside`, for instance) has sessions of other names, so
+end that program first. A process that is started after the removal begins anew, too.
+"""
+
+import psycopg
+
+from rocket_rides import database, fleet, sessions, settings
+from rocket_rides.errors import Refused, Unavailable, in_one_line
+from rocket_rides.process import Parser, show
+from rocket_rides.words import printable
+
+LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
+
+# Both or neither. Postgres deletes the rows that refer to the checkpoint.
+REMOVE = """
+    WITH gone AS (
+        DELETE FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
+        RETURNING kind, name, position
+    ), noted AS (
+        INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
+    )
+    SELECT position FROM gone
+"""
+READERS = "SELECT kind, name FROM checkpoints ORDER BY kind, name"
+SESSIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = ANY(%s)
+"""
+
+
+def remove(connection: psycopg.Connection, kind: str, name: str) -> int:
+    """Remove a reader; returns the position at which it stood.
+
+    Raises Refused, which says why, or psycopg.Error: then nothing was removed.
+    """
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    with connection.transaction():
+        row = connection.execute(REMOVE, {"kind": kind, "name": name}).fetchone()
+        if row is None:
+            there = ", ".join(f"{kind} {name}" for kind, name in connection.execute(READERS))
+            raise Refused(f"there is no reader {kind} {name}; there is {there or 'none'}")
+        if _is_running(connection, kind, name):
+            raise Refused(f"{kind} {name} is running; stop its process first")
+    return int(row[0])
+
+
+def _is_running(connection: psycopg.Connection, kind: str, name: str) -> bool:
+    session = sessions.ROLLUP if kind == "rollup" else sessions.reader(kind, name)
+    asked = connection.execute(SESSIONS, [[session, sessions.starting(session)]])
+    return database.one_row(asked) != (0,)
+
+
+def main() -> None:
+    """Remove one, and say where it stood."""
+    parser = Parser("python -m consumers.remove", __doc__)
+    parser.add_argument("kind", metavar="KIND", help="such as total, ratings, rollup or outside")
+    parser.add_argument("name", metavar="NAME", help="its name among those of its kind")
+    given = parser.parse_args()
+    config = settings.load()
+    try:
+        with database.connect(
+            config.postgres_url, "remove", lock_timeout=LONGEST_LOCK
+        ) as connection:
+            database.require_current_schema(connection, config.cell)
+            position = remove(connection, given.kind, given.name)
+    except (Unavailable, psycopg.Error) as reason:
+        nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""
+        raise SystemExit(f"not removed: {nobody or printable(in_one_line(reason))}") from None
+    removed = printable(f"{given.kind} {given.name}")
+    show([f"removed {removed}, which stood at position {position}"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What is held waits for a person, who takes it from Postgres, or puts the rides back."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.attacks import (
+    TOTALS,
+    all_have_counted,
+    by_hand,
+    in_postgres,
+    in_warehouse,
+    settled,
+    standing,
+)
+from tests.support.books import Books
+from tests.support.completed_runs import last_run
+from tests.support.jobs import Run
+from tests.support.world import World
+
+# With their receipts, as somebody who is asked to forget a customer would do it.
+DELETE_RIDES = """
+    WITH gone AS (DELETE FROM rides WHERE id IN (4, 100004) RETURNING id)
+    DELETE FROM receipts USING gone WHERE ride_id = gone.id
+"""
+CHANGE_A_RIDE = """
+    UPDATE rides SET distance = 7.007, created_at = created_at - interval '1 day'
+    WHERE id = 100007
+"""
+ONE_MORE = "DELETE FROM rides WHERE id = 200001"
+USED_BY = "SELECT used_by FROM approvals"
+REASON = ["--reason", "asked for by the customer"]
+
+
+def approve(world: World, run: int, *options: str) -> Run:
+    """`python -m analytics.approve`."""
+    at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
+    command = [sys.executable, "-m", "analytics.approve", str(run), *options]
+    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def held(books: Books, *statements: str) -> int:
+    """Somebody changes rides, and a run finds it; returns the run's number."""
+    settled(books)
+    by_hand(books.world, *statements)
+    assert books.run().status == "held"
+    return last_run(books.world).id
+
+
+def refused(world: World, run: int, options: Sequence[str]) -> str:
+    """Fails if that run may be approved; returns the sentence that says why."""
+    refusal = approve(world, run, *options)
+    assert (refusal.status, refusal.said) == (2, "")
+    [line] = refusal.wrong.splitlines()
+    assert world.value("SELECT count(*) FROM approvals") == 0
+    return line
+
+
+def test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for_a_reason(
+    books: Books,
+) -> None:
+    world = books.world
+    first = held(books, DELETE_RIDES)
+    for number in (first - 1, first + 1, 999):  # the one that agreed, and two that there are not
+        refused(world, number, REASON)
+    for options in (["--reason", ""], ["--reason", " \t"]):
+        refused(world, first, options)
+    assert books.run().status == "held"
+    refused(world, first, REASON)
+    assert approve(world, first + 1, *REASON).status == 0
+    assert world.value("SELECT run_id FROM approvals") == first + 1
+
+
+def test_once_approved_the_rides_are_taken_from_postgres_and_then_all_agrees(
+    books: Books,
+) -> None:
+    """Whatever new rides come meanwhile."""
+    run = held(books, DELETE_RIDES, CHANGE_A_RIDE)
+    assert approve(books.world, run, *REASON)[::2] == (0, "")
+    books.world.send(5)
+    all_have_counted(books)
+    checked = standing(books)
+    books.run(check=True)
+    assert standing(books) == checked
+    result = books.run()
+    assert (result.status, sorted(result.resets)) == ("wrong", [*TOTALS])
+    assert books.world.value(USED_BY) == last_run(books.world).id
+    assert in_warehouse(books) == in_postgres(books)
+    all_have_counted(books)
+    for name in TOTALS:
+        assert books.world.standing(name) == books.world.truth
+    for full in (False, True):
+        assert books.run(full=full).status == "agreed"
+
+
+def test_an_approval_of_what_has_changed_since_is_not_used(books: Books) -> None:
+    run = held(books, DELETE_RIDES)
+    assert approve(books.world, run, *REASON).status == 0
+    by_hand(books.world, ONE_MORE)
+    before = standing(books)
+    for full in (False, True):
+        assert books.run(full=full).status == "held"
+        assert standing(books) == before
+    assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
+
+
+def test_an_approval_is_used_once(books: Books) -> None:
+    """Who deletes the same rides again after they were put back has to be asked again."""
+    run = held(books, CHANGE_A_RIDE)
+    assert approve(books.world, run, *REASON).status == 0
+    assert books.run().status == "wrong"
+    all_have_counted(books)
+    assert books.run().status == "agreed"
+    by_hand(books.world, DELETE_RIDES)
+    assert books.run().status == "held"
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
+def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(
+    books: Books, *, full: bool
+) -> None:
+    settled(books)
+    right = in_postgres(books)
+    by_hand(books.world, "DELETE FROM rides WHERE id IN (4, 100004)", CHANGE_A_RIDE)
+    assert books.run(full=full).status == "held"
+    put_back = approve(books.world, last_run(books.world).id, "--put-back")
+    assert (put_back.status, put_back.wrong) == (0, "")
+    assert put_back.said.count("OVERRIDING SYSTEM VALUE") >= 1
+    assert in_postgres(books) != right  # it only prints
+    psql = str(books.world.postgres.programs / "psql")
+    command = [psql, "-X", "-v", "ON_ERROR_STOP=1", "-1", books.world.postgres_url]
+    subprocess.run(command, input=put_back.said, text=True, capture_output=True, check=True)
+    assert in_postgres(books) == right
+    assert books.run(full=full).status == "agreed"
+    assert standing(books).asked == 0

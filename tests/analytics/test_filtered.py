@@ -1,0 +1,114 @@
+"""A session that is shown a part of the rides adds up nothing: one sentence, and status 2.
+
+A policy, or a view before the table, would show the same part to every statement of the run; so no
+two of them would differ.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from analytics.steps import Step
+from rocket_rides.errors import Unavailable
+from rocket_rides.faults import listening
+from rocket_rides.settings import PROJECT
+from tests.support.attacks import by_hand, settled, standing
+from tests.support.books import Books
+from tests.support.jobs import Reconcile
+
+PAGE = (PROJECT / "docs/reconcile.md").read_text()
+GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
+VIEW = "CREATE VIEW elsewhere.{0} AS SELECT * FROM public.{0} WHERE {1} % 3 <> 0"
+POLICY = "CREATE POLICY part ON {0} TO reconciler USING ({1} % 3 <> 0)"
+# What is added up or compared, and a number in it.
+TABLES = {"rides": "id", "ratings": "id", "receipts": "ride_id"}
+
+
+@pytest.fixture
+def as_reconciler(books: Books) -> Iterator[dict[str, str]]:
+    """The settings of a run as the role that docs/reconcile.md describes."""
+    connection = books.world.connection
+    connection.execute("CREATE ROLE reconciler LOGIN")
+    connection.execute("\n".join(GRANTS), prepare=False)
+    yield {"DATABASE_URL": books.world.postgres_url.replace("//postgres@", "//reconciler@")}
+    connection.execute("DROP OWNED BY reconciler; DROP ROLE reconciler", prepare=False)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["a first run", "a later run"])
+@pytest.mark.parametrize("table", TABLES)
+def test_a_policy_ends_the_run_of_the_documented_role(
+    books: Books, reconcile: Reconcile, as_reconciler: dict[str, str], table: str, *, known: bool
+) -> None:
+    if known:
+        settled(books)
+    else:
+        books.world.send(*range(1, 10))
+        books.caught_up()
+        assert reconcile(books.world, "--check", **as_reconciler).status == 0
+    by_hand(
+        books.world,
+        POLICY.format(table, TABLES[table]),
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+    )
+    refused(books, reconcile, as_reconciler, known=known)
+
+
+def refused(
+    books: Books, reconcile: Reconcile, settings: dict[str, str], *, known: bool = True
+) -> None:
+    """Fails unless a run of each kind says one sentence, and changes nothing."""
+    before = standing(books) if known else None
+    for option in ([], ["--full"], ["--check"]):
+        run = reconcile(books.world, *option, **settings)
+        assert (run.status, run.said) == (2, "")
+        [line] = run.wrong.splitlines()
+        assert line.startswith("not reconciled: ")
+        if before:
+            assert standing(books) == before
+        assert books.world.value("SELECT count(*) FROM reconciliations") == int(known)
+        assert books.world.value("SELECT count(*) FROM resets") == 0
+
+
+def test_the_documented_role_runs_where_no_policy_is(
+    books: Books, reconcile: Reconcile, as_reconciler: dict[str, str]
+) -> None:
+    """Else its refusal would prove nothing."""
+    settled(books)
+    for option in ([], ["--full"], ["--check"]):
+        assert reconcile(books.world, *option, **as_reconciler)[::2] == (0, "")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_view_in_front_of_a_table_ends_the_run(
+    books: Books, reconcile: Reconcile, table: str
+) -> None:
+    settled(books)
+    by_hand(
+        books.world,
+        "CREATE SCHEMA elsewhere",
+        VIEW.format(table, TABLES[table]),
+        f"ALTER DATABASE {books.world.stream} SET search_path = elsewhere, public",
+    )
+    refused(books, reconcile, {})
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
+def test_a_view_that_comes_during_a_run_ends_it_before_anything_is_asked_for(
+    books: Books, *, full: bool
+) -> None:
+    settled(books)
+    by_hand(
+        books.world,
+        "CREATE SCHEMA elsewhere",
+        f"ALTER DATABASE {books.world.stream} SET search_path = elsewhere, public",
+    )
+    before = standing(books)
+
+    def meanwhile(step: object) -> None:
+        if step is Step.AFTER_FREEZE:
+            by_hand(books.world, VIEW.format("rides", "id"))
+
+    with pytest.raises(Unavailable), listening(meanwhile):
+        books.run(full=full)
+    assert standing(books) == before

@@ -1,0 +1,103 @@
+"""What another writer of the warehouse's table changes is told with its version, and read again.
+
+What does not change rides, as an OPTIMIZE, is nobody's business.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from analytics.steps import Step
+from rocket_rides.errors import Unavailable
+from rocket_rides.faults import listening
+from tests.support.attacks import (
+    all_have_counted,
+    delta,
+    in_postgres,
+    in_warehouse,
+    settled,
+    standing,
+)
+from tests.support.books import Books
+from tests.support.completed_runs import last_run, statuses
+from tests.support.jobs import Reconcile
+
+
+def move_by_a_day(books: Books) -> None:
+    moved = {"created_at": "created_at + interval '1 day'"}
+    delta(books).update(moved)
+
+
+def delete_a_ride(books: Books) -> None:
+    delta(books).delete("id = 100004")
+
+
+def double_a_ride(books: Books) -> None:
+    table = delta(books).to_pyarrow_table()
+    write_deltalake(delta(books), table.slice(0, 1), mode="append")
+
+
+def add_a_ride(books: Books) -> None:
+    """One that is still to come."""
+    row = delta(books).to_pyarrow_table().slice(0, 1).to_pylist()[0] | {"id": 200_011}
+    write_deltalake(delta(books), pa.Table.from_pylist([row], _schema(books)), mode="append")
+
+
+def _schema(books: Books) -> pa.Schema:
+    return delta(books).to_pyarrow_table().schema
+
+
+@pytest.mark.parametrize("attack", [move_by_a_day, delete_a_ride, double_a_ride, add_a_ride])
+@pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
+def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again(
+    books: Books, reconcile: Reconcile, attack: Callable[[Books], None], *, full: bool
+) -> None:
+    settled(books)
+    before = standing(books)
+    attack(books)
+    version = delta(books).version()
+    run = reconcile(books.world, *(["--full"] if full else []))
+    assert (run.status, run.wrong) == (1, "")
+    assert f"version {version}" in run.said
+    assert last_run(books.world).status == "wrong"
+    assert standing(books) == before
+    assert reconcile(books.world).status == 0
+
+
+def test_files_that_another_writer_has_only_united_are_read_on(books: Books) -> None:
+    settled(books)
+    books.world.send(5)
+    all_have_counted(books)
+    assert books.run().agrees
+    files = len(delta(books).file_uris())
+    assert delta(books).optimize.compact()["numFilesRemoved"] == files > 1
+    for options in ({}, {"full": True}):
+        books.world.send(5)
+        all_have_counted(books)
+        result = books.run(**options)
+        assert (result.status, result.notes) == ("agreed", [])
+        assert in_warehouse(books) == in_postgres(books)
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
+def test_what_another_writer_commits_during_a_run_is_not_built_upon(
+    books: Books, *, full: bool
+) -> None:
+    settled(books)
+    before = standing(books)
+    books.world.send(5)
+
+    def meanwhile(step: object) -> None:
+        if step is Step.BEFORE_PUBLISH:
+            double_a_ride(books)
+
+    with pytest.raises(Unavailable), listening(meanwhile):
+        books.run(full=full)
+    version = delta(books).version()
+    result = books.run(full=full)
+    assert statuses(books.world) == ["agreed", "failed", "wrong"]
+    assert f"version {version}" in f"{result.notes} {last_run(books.world).findings}"
+    assert in_warehouse(books) == in_postgres(books)
+    assert standing(books)[1:] == before[1:]

@@ -1,0 +1,99 @@
+"""A ledger that is not as a run left it is told and not used: nothing right is changed after it."""
+
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.attacks import (
+    all_have_counted,
+    delta,
+    in_postgres,
+    in_warehouse,
+    named_ledger,
+    settled,
+    standing,
+)
+from tests.support.books import Books
+from tests.support.jobs import Reconcile
+
+HAS_LEDGER = "SELECT count(*) FROM runs WHERE %s = ANY (ledgers)"
+
+
+def altered(ledger: Path) -> bytes:
+    """The same ledger, in which the second block has two metres more."""
+    said = msgspec.json.decode(ledger.read_bytes())
+    block = said["blocks"][1]
+    block["distance"] = type(block["distance"])(Decimal(str(block["distance"])) + 2)
+    return msgspec.json.encode(said)
+
+
+def alter_a_number(books: Books) -> None:
+    _, ledger = named_ledger(books)
+    ledger.write_bytes(altered(ledger))
+
+
+def lose_it(books: Books) -> None:
+    named_ledger(books)[1].unlink()
+
+
+def empty_it(books: Books) -> None:
+    named_ledger(books)[1].write_bytes(b"")
+
+
+def name_another(books: Books, content: bytes) -> None:
+    commit, ledger = named_ledger(books)
+    name = sha256(content).hexdigest()
+    ledger.with_stem(name).write_bytes(content)
+    commit.write_text(commit.read_text().replace(ledger.stem, name))
+
+
+def name_an_altered_one(books: Books) -> None:
+    """Under its own hash: only Postgres knows that no run has made it."""
+    name_another(books, altered(named_ledger(books)[1]))
+
+
+def name_an_older_one(books: Books) -> None:
+    """One that a run has made, of another warehouse than this."""
+    older = named_ledger(books)[1].read_bytes()
+    books.world.send(5)
+    all_have_counted(books)
+    assert books.run().agrees
+    name_another(books, older)
+
+
+@pytest.mark.parametrize(
+    "attack", [alter_a_number, lose_it, empty_it, name_an_altered_one, name_an_older_one]
+)
+def test_after_an_attack_on_the_ledger_all_is_read_again_and_what_is_right_stays(
+    books: Books, reconcile: Reconcile, attack: Callable[[Books], None]
+) -> None:
+    settled(books)
+    attack(books)
+    before = standing(books)
+    run = reconcile(books.world)
+    assert (run.status, run.wrong) == (0, "")
+    assert "ledger" in run.said
+    assert standing(books)[1:] == before[1:]
+    assert in_warehouse(books) == in_postgres(books)
+    _, ledger = named_ledger(books)
+    assert sha256(ledger.read_bytes()).hexdigest() == ledger.stem
+    assert books.world.value(HAS_LEDGER, ledger.stem) == 1
+    again = books.run()
+    assert (again.status, again.notes) == ("agreed", [])
+
+
+def test_a_warehouse_whose_ledgers_are_all_gone_is_read_again(books: Books) -> None:
+    """Also where a folder without ledgers was copied to its place."""
+    settled(books)
+    before = standing(books)
+    shutil.rmtree(named_ledger(books)[1].parent)
+    assert isinstance(delta(books), DeltaTable)
+    assert books.run(check=True).agrees
+    assert books.run().status == "agreed"
+    assert standing(books) == before

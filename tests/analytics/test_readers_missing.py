@@ -1,0 +1,123 @@
+"""Whoever was there when the last run completed must be there, and no further back than then."""
+
+import pytest
+
+from consumers.ratings.stars import Stars
+from consumers.reader import Reader
+from tests.support.attacks import PLACES, TOTALS, all_have_counted, by_hand, settled, standing
+from tests.support.books import Books
+from tests.support.completed_runs import last_run
+from tests.support.entries import RATE
+from tests.support.jobs import Reconcile
+from tests.support.world import drain
+
+LOSE_THE_STATE = "DELETE FROM consumer_states WHERE name = 'consumer0'"
+LOSE_THE_SUM = "DELETE FROM rating_sums WHERE name = 'ratings0'"
+LOSE_ALL = "DELETE FROM checkpoints"
+LOSE_ONE = "DELETE FROM checkpoints WHERE name = 'consumer0'"
+START_AGAIN = """
+    WITH at AS (UPDATE checkpoints SET position = cell_start() WHERE name = 'consumer0')
+    UPDATE consumer_states SET total_distance = 0, rides = 0 WHERE name = 'consumer0'
+"""
+WIPE_THE_ROLLUP = """
+    WITH minutes AS (DELETE FROM ride_minutes)
+    UPDATE rollup_state SET complete_to = cell_start()
+"""
+WIPE_THE_RECEIPTS = """
+    WITH rows AS (DELETE FROM receipts)
+    UPDATE receipts_state SET inbox_to = cell_start(), complete_to = cell_start()
+"""
+# What somebody does, the kind of what is found, and of whom it tells.
+MISSING = {
+    "a total without its row": (LOSE_THE_STATE, "reader_gone", ["consumer0"]),
+    "a sum of ratings without its row": (LOSE_THE_SUM, "reader_gone", ["ratings0"]),
+    "one checkpoint": (LOSE_ONE, "reader_gone", ["consumer0"]),
+    "all checkpoints": (LOSE_ALL, "reader_gone", [*TOTALS, "ratings0", "rollup"]),
+    "a total at position 0": (START_AGAIN, "reader_behind", ["consumer0"]),
+    "an empty rollup": (WIPE_THE_ROLLUP, "reader_behind", ["rollup"]),
+    "no receipt": (WIPE_THE_RECEIPTS, "reader_behind", ["receipts"]),
+}
+# As `python -m consumers.remove` does it.
+REMOVE = """
+    WITH gone AS (DELETE FROM checkpoints WHERE name = %s RETURNING kind, name)
+    INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
+"""
+
+
+@pytest.fixture
+def everybody(books: Books) -> Books:
+    """All kinds of readers were there when a run completed."""
+    settled(books)
+    world = books.world
+    world.connection.execute(RATE, [1, 5])
+    drain(world.streamer())
+    Reader(world.log(), Stars(world.connect(), "ratings0")).run_once()
+    all_have_counted(books)
+    assert books.run().status == "agreed"
+    return books
+
+
+@pytest.mark.parametrize("missing", MISSING)
+def test_who_is_missing_or_was_set_back_does_not_agree(
+    everybody: Books, reconcile: Reconcile, missing: str
+) -> None:
+    """Also while no new ride comes. Nothing is asked of those who are right."""
+    statement, kind, names = MISSING[missing]
+    by_hand(everybody.world, statement)
+    for option in ([], ["--full"], ["--check"]):
+        run = reconcile(everybody.world, *option)
+        assert (run.status, run.wrong) == (1, "")
+        assert all(name in run.said for name in names)
+        found = last_run(everybody.world)
+        assert found.status != "agreed"
+        assert kind in found.kinds
+        assert all(name in found.about(kind) for name in names)
+    assert everybody.world.value("SELECT count(*) FROM resets") == 0
+
+
+def test_who_is_new_has_time_until_the_next_run(everybody: Books) -> None:
+    """It begins at the first ride. Where the last run ended, everybody is by now."""
+    everybody.world.consumer("new")
+    assert everybody.run().status == "agreed"
+    assert everybody.run().status == "wrong"
+    assert "new" in last_run(everybody.world).about("reader_behind")
+    everybody.caught_up("new")
+    assert everybody.run().status == "agreed"
+
+
+@pytest.mark.parametrize("name", ["consumer0", "ratings0"])
+def test_who_was_removed_by_the_command_is_not_missed(everybody: Books, name: str) -> None:
+    everybody.world.connection.execute(REMOVE, [name])
+    for full in (False, True):
+        assert everybody.run(full=full).status == "agreed"
+        assert last_run(everybody.world).findings == []
+
+
+def test_a_removal_excuses_only_the_reader_that_was_removed(everybody: Books) -> None:
+    """Not another one of the same name, which came later."""
+    everybody.world.connection.execute(REMOVE, ["consumer0"])
+    assert everybody.run().status == "agreed"
+    everybody.caught_up("consumer0")
+    assert everybody.run().status == "agreed"
+    by_hand(everybody.world, LOSE_ONE)
+    assert everybody.run().status == "wrong"
+    assert "consumer0" in last_run(everybody.world).about("reader_gone")
+
+
+def test_the_oldest_rides_are_missed_although_their_receipts_are_there(everybody: Books) -> None:
+    """A sample begins where the cell does, not at the oldest ride that is left."""
+    before = standing(everybody)
+    by_hand(everybody.world, f"DELETE FROM rides WHERE id <= {PLACES}")
+    for full in (False, True):
+        assert everybody.run(full=full).status == "held"
+        run = last_run(everybody.world)
+        assert "rides_changed" in run.held
+        assert standing(everybody) == before
+
+
+def test_a_record_that_was_sent_and_has_no_row_is_missed(everybody: Books) -> None:
+    """Of whatever kind: this one is a rating's."""
+    by_hand(everybody.world, "DELETE FROM ratings")
+    assert everybody.run().status == "held"
+    assert "records_missing" in last_run(everybody.world).held
+    assert standing(everybody).asked == 0

@@ -1,0 +1,133 @@
+"""Rides that were changed in Postgres are held: named, and nothing is done to anybody.
+
+The warehouse's files and the totals contradict it. Which of them is right, a person decides.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.support.attacks import (
+    Taken,
+    all_have_counted,
+    by_hand,
+    in_postgres,
+    settled,
+    standing,
+)
+from tests.support.books import Books
+from tests.support.completed_runs import last_run, statuses
+from tests.support.jobs import Reconcile
+
+TAKE_AWAY = [
+    "CREATE TEMPORARY TABLE gone AS SELECT distance FROM rides WHERE id = 100004",
+    "DELETE FROM rides WHERE id = 100004",
+]
+PUT = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE"
+# What somebody does to rides of the second block, and whose these are.
+CHANGES = {
+    "a millimetre more": (
+        ["UPDATE rides SET distance = distance + 0.001 WHERE id = 100004"],
+        {100_004},
+    ),
+    "deleted": (["DELETE FROM rides WHERE id IN (100001, 100004)"], {100_001, 100_004}),
+    "added": ([f"{PUT} VALUES (150000, 7)"], {150_000}),
+    # From here on the number of rides and the metres of the block remain what they were.
+    "two distances swapped": (
+        [
+            "UPDATE rides SET distance = other.distance FROM rides other"
+            " WHERE (rides.id, other.id) IN ((100004, 100007), (100007, 100004))"
+        ],
+        {100_004, 100_007},
+    ),
+    "moved by three days": (
+        ["UPDATE rides SET created_at = created_at + interval '3 days' WHERE id = 100004"],
+        {100_004},
+    ),
+    "another ride under its id": (
+        [*TAKE_AWAY, f"{PUT} SELECT 100004, distance FROM gone"],
+        {100_004},
+    ),
+    "another id for the ride": (
+        [*TAKE_AWAY, f"{PUT} SELECT 150000, distance FROM gone"],
+        {100_004, 150_000},
+    ),
+    # Also the sum of id times distance does.
+    "three changes that cancel": (
+        [
+            "UPDATE rides SET distance = distance + CASE id WHEN 100003 THEN -2 ELSE 1 END"
+            " WHERE id IN (100002, 100003, 100004)"
+        ],
+        {100_002, 100_003, 100_004},
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_rides_that_were_changed_in_postgres_are_named_and_held_and_nothing_is_repaired(
+    books: Books, change: str
+) -> None:
+    """A full run, too, replaces nothing."""
+    settled(books)
+    right, before = in_postgres(books), standing(books)
+    statements, ids = CHANGES[change]
+    by_hand(books.world, *statements)
+    for full in (False, True):
+        assert books.run(full=full).status == "held"
+        run = last_run(books.world)
+        assert run.held & {"rides_changed", "rides_undecided"}
+        assert (set(run.rides), run.differing) == (ids, len(ids))
+        now = in_postgres(books)
+        assert said_by(run.rides, "warehouse") == {ride: right.get(ride) for ride in ids}
+        assert said_by(run.rides, "postgres") == {ride: now.get(ride) for ride in ids}
+        assert standing(books) == before
+
+
+def said_by(rides: dict[int, dict[str, Any]], witness: str) -> dict[int, Taken | None]:
+    """What Postgres or the warehouse says of each ride."""
+    said = {number: ride[witness] for number, ride in rides.items()}
+    return {
+        number: (datetime.fromisoformat(ride["created_at"]), Decimal(str(ride["distance"])))
+        if ride
+        else None
+        for number, ride in said.items()
+    }
+
+
+def test_a_third_of_the_rides_deleted_by_hand_costs_nobody_anything(
+    books: Books, reconcile: Reconcile
+) -> None:
+    settled(books)
+    before = standing(books)
+    by_hand(books.world, "DELETE FROM rides WHERE id % 3 = 0")
+    for option in ([], ["--full"]):
+        run = reconcile(books.world, *option)
+        assert (run.status, run.wrong) == (1, "")
+        assert "100002" in run.said.replace(",", "")
+        found = last_run(books.world)
+        assert (found.status, found.differing) == ("held", 10)
+        assert found.held == {"rides_changed"}
+        assert {number % 3 for number in found.rides} == {0}
+        assert standing(books) == before
+
+
+def test_one_altered_ride_is_status_1_on_each_of_eight_nights_and_new_rides_go_on(
+    books: Books, reconcile: Reconcile
+) -> None:
+    """It lies in one of many blocks. The first night reads all of them."""
+    settled(books, blocks=20)
+    by_hand(books.world, "UPDATE rides SET distance = 7 WHERE id = 500005")
+    before, ends = standing(books), []
+    for night in range(8):
+        books.world.send(1000 + night)
+        all_have_counted(books)
+        ends.append(reconcile(books.world, *(["--full"] if night == 0 else [])).status)
+        assert set(last_run(books.world).rides) == {500_005}
+    assert ends == [1] * 8
+    assert statuses(books.world) == ["agreed"] + ["held"] * 8
+    after = standing(books)
+    assert after.asked == before.asked
+    assert len(after.warehouse) == len(before.warehouse) + 8
+    assert before.warehouse.items() <= after.warehouse.items()

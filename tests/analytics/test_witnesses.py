@@ -1,0 +1,130 @@
+"""Two witnesses decide: Postgres, the warehouse's files, and the totals. Postgres alone never wins.
+
+So a total is reset only when another witness sides with Postgres. It counts its rides as well.
+Rides that were changed in Postgres are in `test_rides_changed.py`.
+"""
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.attacks import (
+    TOTALS,
+    all_have_counted,
+    alter_in_file,
+    by_hand,
+    delta,
+    in_postgres,
+    in_warehouse,
+    settled,
+    standing,
+)
+from tests.support.books import MILLIMETRE, Books
+from tests.support.completed_runs import last_run
+
+
+def test_a_file_that_was_altered_is_read_again_from_postgres_in_the_same_run(
+    books: Books,
+) -> None:
+    """The totals side with Postgres. The version before stays, to be looked at."""
+    settled(books)
+    version, totals = delta(books).version(), standing(books).totals
+    alter_in_file(books, 100_004, 1)
+    altered = in_warehouse(books)
+    result = books.run()
+    assert result.status == "wrong"
+    run = last_run(books.world)
+    assert (run.kinds, run.held, set(run.rides)) == ({"warehouse_changed"}, set(), {100_004})
+    assert in_warehouse(books) == in_postgres(books) != altered
+    assert standing(books)[1:] == (totals, 0)
+    assert books.run().status == "agreed"
+    old = DeltaTable(str(books.warehouse.table.folder), version).to_pyarrow_table()
+    assert old.num_rows == len(altered)
+
+
+def test_where_postgres_and_the_warehouse_and_the_totals_all_differ_nothing_is_done(
+    books: Books,
+) -> None:
+    settled(books)
+    by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
+    alter_in_file(books, 100_004, 2)
+    before = standing(books)
+    for full in (False, True):
+        assert books.run(full=full).status == "held"
+        run = last_run(books.world)
+        assert (run.held - {"total_held"}, set(run.rides)) == ({"rides_undecided"}, {100_004})
+        assert standing(books) == before
+
+
+def test_totals_that_are_all_off_by_the_same_are_held(books: Books) -> None:
+    """Then it is the judge who may be wrong. One that is off by more is still one of them."""
+    settled(books)
+    for name in TOTALS:
+        books.tamper(name, MILLIMETRE)
+    before = standing(books)
+    for full in (False, True):
+        assert books.run(full=full).status == "held"
+        assert last_run(books.world).held == {"total_held"}
+        assert standing(books) == before
+    books.tamper("consumer0", -MILLIMETRE)
+    result = books.run()
+    assert (result.status, result.resets) == ("wrong", ["consumer1"])
+    assert books.caught_up("consumer1") == books.world.truth
+    assert books.run().status == "agreed"
+
+
+def test_the_only_total_is_held_until_the_warehouse_can_testify(books: Books) -> None:
+    """A warehouse that this run has filled says only what Postgres says."""
+    books.world.send(1, 2, 3)
+    books.caught_up()
+    books.tamper("consumer0", MILLIMETRE)
+    first = books.run()
+    assert (first.status, first.resets) == ("held", [])
+    assert last_run(books.world).held == {"total_held"}
+    second = books.run()
+    assert (second.status, second.resets) == ("wrong", ["consumer0"])
+    assert last_run(books.world).kinds == {"total_wrong"}
+    assert books.caught_up() == books.world.truth
+    assert books.run().status == "agreed"
+
+
+def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> None:
+    settled(books)
+    books.claim("below", 10, drift=MILLIMETRE)
+    books.tamper("consumer0", MILLIMETRE)
+    by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
+    before = standing(books).totals
+    result = books.run()
+    assert (result.status, result.resets) == ("held", ["below"])
+    assert standing(books).totals == before
+    by_hand(books.world, "UPDATE rides SET distance = distance - 1 WHERE id = 100004")
+    assert books.caught_up("below") == books.world.truth
+    right = books.run()
+    assert (right.status, right.resets) == ("wrong", ["consumer0"])
+    assert books.caught_up("consumer0") == books.world.truth
+    assert books.run().status == "agreed"
+
+
+# Whose metres remain right: two rides of one length are lost, and one that is twice as long
+# counts twice; or the other way round.
+COMPENSATING = {"lost": -1, "doubled": 1}
+
+
+@pytest.mark.parametrize("error", COMPENSATING)
+def test_errors_that_cancel_in_the_metres_are_found_in_the_number_of_rides(
+    books: Books, error: str
+) -> None:
+    settled(books)
+    by_hand(
+        books.world,
+        f"UPDATE consumer_states SET rides = rides + {COMPENSATING[error]}"
+        " WHERE name = 'consumer0'",
+    )
+    result = books.run()
+    assert (result.status, result.resets) == ("wrong", ["consumer0"])
+    run = last_run(books.world)
+    assert run.kinds == {"total_wrong"}
+    assert "consumer0" in run.about("total_wrong")
+    all_have_counted(books)
+    assert books.run().status == "agreed"
+    counted = "SELECT count(*) FROM consumer_states WHERE rides <> (SELECT count(*) FROM rides)"
+    assert books.world.value(counted) == 0

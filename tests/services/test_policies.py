@@ -1,0 +1,156 @@
+"""Row-level security: what a policy hides from a role is never taken for rides that are gone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from consumers.ratings.stars import Stars
+from consumers.reader import Reader
+from consumers.receipts.statements import SWEEP
+from consumers.rollup.dirty import Mark
+from tests.support.api import Api
+from tests.support.desk import Desk
+from tests.support.disasters import flush
+from tests.support.resets import ask
+from tests.support.rollup import hurry, lead
+from tests.support.world import World, catch_up, eventually
+
+RIGHTS = """
+    CREATE ROLE {role} LOGIN;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
+    GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
+    ALTER ROLE {role} SET row_security = {default}
+"""
+SAID = 'query would be affected by row-level security policy for table "{}"'
+RECOUNT = "UPDATE checkpoints SET recount = true"
+DERIVED = """
+    SELECT ARRAY(SELECT consumer_states::text FROM consumer_states),
+           ARRAY(SELECT rating_sums::text FROM rating_sums),
+           ARRAY(SELECT ride_minutes::text FROM ride_minutes ORDER BY minute),
+           ARRAY(SELECT receipts_state::text FROM receipts_state),
+           ARRAY(SELECT (kind, name, position)::text FROM checkpoints ORDER BY kind)
+"""
+
+
+@pytest.fixture
+def limited(world: World, request: pytest.FixtureRequest) -> Iterator[World]:
+    """The same world, as a role sees it that owns nothing; by default, a policy filters."""
+    role = f"{world.stream}_role"
+    rights = RIGHTS.format(role=role, default=getattr(request, "param", "on"))
+    world.connection.execute(rights, prepare=False)
+    url = world.postgres_url.replace("postgres@", f"{role}@")
+    yield replace(world, postgres_url=url, own_connection=None)
+    world.connection.execute(f"DROP OWNED BY {role} CASCADE")
+    world.connection.execute(f"DROP ROLE {role}")
+
+
+def hide(world: World, table: str, shown: str = "id % 3 = 0") -> None:
+    """Hide rows, by default two of three, from all roles but the table's owner."""
+    world.connection.execute(f"CREATE POLICY few ON {table} USING ({shown})")
+    world.connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+
+
+def show(world: World, table: str) -> None:
+    world.connection.execute(f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
+
+
+def test_a_gap_is_not_healed_with_the_rides_that_a_policy_leaves(
+    world: World, limited: World
+) -> None:
+    """The consumer says why in a sentence, waits, and goes on by itself."""
+    world.send(1, 2, 3)
+    catch_up(limited.consumer())
+    world.send(10, 20, 40)
+    flush(world)
+    hide(world, "rides")
+    consumer = limited.service("consumers", "consumer0")
+    consumer.says(f"WARNING {SAID.format('rides')}; trying again until it works")
+    assert world.standing() == (world.start + 3, Decimal(6))
+    show(world, "rides")
+    eventually(lambda: world.standing() == world.truth)
+    assert world.truth[1] == 76
+    assert "Traceback" not in consumer.output.read_text()
+
+
+def reset(world: World, limited: World) -> Callable[[], object]:
+    consumer = limited.consumer()
+    catch_up(consumer)
+    ask(world, upto=2)
+    return consumer.run_once
+
+
+def recount(world: World, limited: World) -> Callable[[], object]:
+    consumer = limited.consumer()
+    catch_up(consumer)
+    world.connection.execute(RECOUNT)
+    return consumer.run_once
+
+
+def recount_of_ratings(world: World, limited: World) -> Callable[[], object]:
+    reader = Reader(limited.log(), Stars(limited.connect(), "ratings0"))
+    while not reader.run_once().did_nothing:
+        pass
+    world.connection.execute("INSERT INTO ratings (id, ride_id, stars) SELECT id, id, 5 FROM rides")
+    world.connection.execute(RECOUNT)
+    return reader.run_once
+
+
+def minutes(_world: World, limited: World) -> Callable[[], object]:
+    leading = lead(limited)
+    return lambda: hurry(leading)
+
+
+def dirty_minutes(world: World, limited: World) -> Callable[[], object]:
+    leading = lead(limited)
+    hurry(leading)
+    [(minute, ride)] = world.connection.execute("SELECT minute::text, upto FROM ride_minutes")
+    leading.dirty.add([Mark(minute, ride)])
+    leading._due = 0
+    return leading.run_once
+
+
+def sweep(world: World, limited: World) -> Callable[[], object]:
+    desk = world.exits.enter_context(closing(Desk(limited)))
+    return lambda: desk.do(SWEEP, upto=world.truth[0], page=100)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "table"),
+    [
+        (reset, "rides"),
+        (recount, "rides"),
+        (recount_of_ratings, "ratings"),
+        (minutes, "rides"),
+        (dirty_minutes, "rides"),
+        (sweep, "rides"),
+    ],
+)
+def test_what_a_policy_hides_from_who_sums_changes_nothing(
+    world: World,
+    limited: World,
+    prepare: Callable[[World, World], Callable[[], object]],
+    table: str,
+) -> None:
+    world.send(1, 2, 3, 4)
+    work = prepare(world, limited)
+    hide(world, table)
+    before = world.connection.execute(DERIVED).fetchall()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=SAID.format(table)):
+        work()
+    assert world.connection.execute(DERIVED).fetchall() == before
+
+
+@pytest.mark.parametrize("limited", ["off"], indirect=True)
+def test_the_api_takes_rides_under_a_policy_whatever_its_roles_default(
+    world: World, limited: World
+) -> None:
+    hide(world, "rides", shown="true")
+    api = Api(limited)
+    with closing(api.client):
+        assert api.ready()
+        assert api.post("5").status_code == 201
+    assert world.value("SELECT count(*) FROM rides") == 1
