@@ -35,6 +35,15 @@ from analytics.rides import UNREADABLE, Rides
 from analytics.runs import Past, Run
 from analytics.session import cause
 
+# What they had counted up to the frozen position, if the rides since are right.
+LATER = """
+    SELECT position, consumer_states.rides - count(rides.id),
+           total_distance - coalesce(sum(distance), 0)
+    FROM checkpoints JOIN consumer_states USING (kind, name)
+    LEFT JOIN rides ON rides.id > %(frozen)s AND rides.id <= position
+    WHERE name = ANY(%(names)s) AND position >= %(frozen)s
+    GROUP BY name, position, consumer_states.rides, total_distance
+"""
 REBUILT = "The warehouse can't be read ({}): it is rebuilt from the first ride."
 
 
@@ -149,9 +158,11 @@ class Case:
             self._ratings_again, self.now,
         )  # fmt: skip
         judgement = Judgement(self.evidence, self.frozen, self.last, self.now)
+        judgement = replace(judgement, later=self._later(judgement))
         self._tell(judgement, rollup_verdict, minutes)
-        self.approval = runs.approved(connection, findings.digest(result.findings))
-        if self.approval is not None and result.repairing:
+        if result.repairing:
+            self.approval = runs.approved(connection, findings.digest(result.findings))
+        if self.approval is not None:
             judgement = replace(judgement, approved=True)
             self._tell(judgement, rollup_verdict, minutes)
             result.approval = self.approval
@@ -173,6 +184,19 @@ class Case:
         days |= {file.day for file in self.rides.new}
         days |= {day for look in self.evidence.looks for day in look.differ.days}
         return rollup.prove(connection, minutes_of, days, self.frozen.position, complete)
+
+    def _later(self, judgement: Judgement) -> int:
+        """How far the totals that agree have counted by now, if they still agree.
+
+        A wrong total may have stood a few rides ahead of them when all were frozen.
+        """
+        agreeing = [each.name for each in judgement.compared if not each.wrong]
+        if not agreeing or len(agreeing) == len(judgement.compared):
+            return 0
+        position = self.frozen.position
+        exact = judgement.exact(position)
+        rows = self.connection.execute(LATER, {"frozen": position, "names": agreeing})
+        return max((at for at, *rest in rows if tuple(rest) == exact), default=0)
 
     def _unseen(self, mismatches: Sequence[Mismatch]) -> list[Block]:
         """Blocks of minutes in which the warehouse has other rides, and at which nobody looked."""
@@ -221,4 +245,5 @@ class Case:
         run.complete(
             result.status, result.position, result.verdicts, result.findings, self.frozen.readers,
             result.rides_reread, ledger.oldest_look, self.judgement.records_gone,
+            self.judgement.proven(result.ratings),
         )  # fmt: skip

@@ -19,8 +19,7 @@ MAY_NOT_WRITE_TO = """
         SELECT name FROM unnest('{reconciliations,resets,recomputations,runs}'::text[]) name
         WHERE NOT has_table_privilege(name, 'INSERT')
         UNION ALL
-        SELECT name FROM unnest('{runs,approvals}'::text[]) name
-        WHERE NOT has_any_column_privilege(name, 'UPDATE')
+        SELECT 'approvals' WHERE NOT has_any_column_privilege('approvals', 'UPDATE')
         UNION ALL
         SELECT 'checkpoints' WHERE NOT has_column_privilege('checkpoints', 'recount', 'UPDATE')
         UNION ALL

@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pyspark import cloudpickle
 
 from analytics import parquet, rows
 from analytics.parquet import File
@@ -96,6 +95,8 @@ def this_table(connection: "psycopg.Connection", name: str = "rides") -> str:
 
 def for_executors(url: str, *modules: ModuleType) -> str:
     """The database's URL for code on executors; this module and `modules` are sent with it."""
+    from pyspark import cloudpickle
+
     options: dict[str, Any] = {
         "application_name": "reconciler",
         "connect_timeout": 10,

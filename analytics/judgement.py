@@ -30,6 +30,7 @@ from analytics.result import (
 from analytics.runs import Past
 from analytics.votes import Counted, Right, Standing
 
+NAMED_BLOCKS = 20  # the findings on so many blocks name rides
 HELD = {Right.WAREHOUSE: findings.RIDES_CHANGED, Right.NOBODY: findings.RIDES_UNDECIDED}
 
 
@@ -42,6 +43,7 @@ class Judgement:
     last: Past | None
     now: datetime
     approved: bool = False
+    later: int = 0  # a total that agrees has counted all rides up to here by now
 
     @cached_property
     def sides(self) -> dict[int, Right]:
@@ -92,36 +94,47 @@ class Judgement:
 
     # ----------------------------------------------------------------- the totals
 
+    def exact(self, position: int) -> Tally:
+        """The sum of the rides up to a mark; blocks that are held count as the warehouse has them."""
+        held = [look.after for look in self.held_looks if look.after < position]
+        return self.evidence.sums.upto(position, held)
+
     @cached_property
     def compared(self) -> list[Compared]:
         """Each total beside the exact one at the same position.
 
-        A block whose owner is held counts as the warehouse has it. A consumer that stands past
-        every frozen record is stray.
+        A consumer that stands past every frozen record is stray.
         """
-        sums = self.evidence.sums
-        of_warehouse = {look.after for look in self.held_looks}
         found = []
         for name, position, claimed, rides in self.frozen.consumers:
             at = self._place(position)
-            below = [after for after in of_warehouse if after < at]
-            exact = sums.upto(at, below)
+            exact = self.exact(at)
             found.append(
                 Compared(name, position, claimed, exact.distance, position > at, rides, exact.rides)
             )
         return found
 
     @cached_property
-    def may_be_reset(self) -> dict[str, bool]:
-        """Of each total that is wrong: whether two witnesses say so."""
-        counted = [
+    def _counted(self) -> list[Counted]:
+        return [
             Counted(
-                each.position, (each.rides - each.exact_rides, each.drift),
+                self._place(each.position), (each.rides - each.exact_rides, each.drift),
                 each.exact_rides, each.stray,
             )
             for each in self.compared
         ]  # fmt: skip
-        confirmed = votes.may_be_reset(counted, self._reached, self._is_old)
+
+    @property
+    def confirmed(self) -> int:
+        """The position up to which somebody beside this session says what Postgres says."""
+        proven = self.last.proven.get("totals", 0) if self.last else 0
+        known = proven if self.evidence.known.is_witness else 0
+        return max(votes.confirmed_upto(self._counted, known), self.later)
+
+    @cached_property
+    def may_be_reset(self) -> dict[str, bool]:
+        """Of each total that is wrong: whether two witnesses say so."""
+        confirmed = votes.may_be_reset(self._counted, self.confirmed)
         lowest_held = min((look.after for look in self.held_looks), default=None)
         return {
             each.name: not self.distrusts_postgres
@@ -134,25 +147,16 @@ class Judgement:
     def _is_past(one: Compared, held: int | None) -> bool:
         return held is not None and one.position > held
 
-    @property
-    def _reached(self) -> int:
-        return self._place(self.last.position) if self.last else 0
-
-    def _is_old(self, position: int) -> bool:
-        known = self.evidence.known
-        return known.is_witness and self._place(position) <= known.extent
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether somebody beside this session says what Postgres says of fresh rides."""
-        if self.distrusts_postgres:
-            return False
-        if self.approved or not self.compared:
-            return True
-        agreeing = [each for each in self.compared if not each.wrong]
-        return any(each.position >= self._reached for each in agreeing) or any(
-            self.may_be_reset.values()
-        )
+    def proven(self, ratings: RatingsVerdict | None) -> dict[str, int]:
+        """How far a total, and a consumer of ratings, has ever agreed in a run that published."""
+        before = self.last.proven if self.last else {}
+        if not self.is_proven:
+            return before
+        rated = _counted_ratings(ratings) if ratings and not ratings.changed else []
+        return {
+            "totals": votes.confirmed_upto(self._counted, before.get("totals", 0)),
+            "ratings": votes.confirmed_upto(rated, before.get("ratings", 0)),
+        }
 
     # ------------------------------------------------------------ the other parts
 
@@ -174,9 +178,9 @@ class Judgement:
         wrong = [each for each in verdict.wrong if each.minute not in unsettled]
         if not wrong:
             return [], found
-        held = not self.is_confirmed and not (
-            self._is_old(verdict.upto) and not self.distrusts_postgres
-        )
+        # Without any total there is nobody else to ask.
+        is_confirmed = self.approved or not self.compared or verdict.upto <= self.confirmed
+        held = self.distrusts_postgres or not is_confirmed
         kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
         which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
         about = (
@@ -196,16 +200,9 @@ class Judgement:
             )
             for each in verdict.changed
         ]  # fmt: skip
-        counted = [
-            Counted(
-                each.position,
-                (each.ratings - each.exact_ratings, each.stars - each.exact_stars),
-                each.exact_ratings, each.stray,
-            )
-            for each in verdict.consumers
-        ]  # fmt: skip
-        base = self.evidence.known.base.position
-        confirmed = votes.may_be_reset(counted, self._reached, lambda position: position <= base)
+        counted = _counted_ratings(verdict)
+        proven = self.last.proven.get("ratings", 0) if self.last else 0
+        confirmed = votes.may_be_reset(counted, votes.confirmed_upto(counted, proven))
         wrong = [
             (each, self.approved or (may and not changed and not self.distrusts_postgres))
             for each, may in zip(verdict.consumers, confirmed, strict=True)
@@ -242,6 +239,9 @@ class Judgement:
         found += [
             Finding(changed, f"{stranger} changed the warehouse, and no run wrote it", key=stranger)
             for stranger in self.evidence.known.strangers
+        ]
+        found[NAMED_BLOCKS:] = [
+            msgspec.structs.replace(each, rides=()) for each in found[NAMED_BLOCKS:]
         ]
         if self.distrusts_postgres:
             seen, sent = self.evidence.records, self.frozen.records_sent - self.records_gone
@@ -285,6 +285,17 @@ class Judgement:
                 whole[look.number] = look.postgres_whole if taken else look.warehouse_whole
         ledger = base.with_blocks(changed)
         return ledger.extended(self.frozen.position, self.evidence.new, whole, now)
+
+
+def _counted_ratings(verdict: RatingsVerdict) -> list[Counted]:
+    return [
+        Counted(
+            each.position,
+            (each.ratings - each.exact_ratings, each.stars - each.exact_stars),
+            each.exact_ratings, each.stray,
+        )
+        for each in verdict.consumers
+    ]  # fmt: skip
 
 
 def _touch(mismatch: Mismatch, look: Look) -> bool:

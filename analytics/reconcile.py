@@ -1,16 +1,18 @@
 """`python -m analytics.reconcile`: checks what was derived from rides and ratings against them.
 
 It guarantees that a total which it calls right is the exact sum of the rides up to the consumer's
-checkpoint, and that a wrong total is reset: by the consumer itself, exactly, wherever that stands
-by then. Rides may be taken meanwhile. The exit status is 0 when everything agrees, 1 when it does
-not, 2 when the job could not run, 70 for a bug.
+checkpoint, and that one which two witnesses call wrong is reset: by the consumer itself, exactly,
+wherever that stands by then. What only Postgres says is held for a person (`analytics.votes`). Rides
+may be taken meanwhile. The exit status is 0 when everything agrees and everybody is there, 1 when
+something is wrong, held, gone or behind, 2 when the job could not run, 70 for a bug.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the new rides are published: a hidden folder, which the next run deletes, and files that
-  the warehouse's log does not name, which a later run deletes once they are old enough.
-* after that and before the commit: a warehouse with this run's rides. The next run continues from
-  there, and detects the same drift.
+* before the new rides are published: its row in `runs`, which the next run calls failed; a hidden
+  folder, which that deletes; a ledger, and files that the warehouse's log does not name, which a
+  later run deletes once they are old enough.
+* after that and before the commit: the same row, which names the ledger, and a warehouse with this
+  run's rides. The next run continues from there, and detects the same drift.
 * after the commit: nothing.
 
 Only one run at a time: the session that emits the result holds an advisory lock.

@@ -33,11 +33,11 @@ COMPLETE = """
     UPDATE runs SET status = %(status)s, ended_at = clock_timestamp(), position = %(position)s,
         verdicts = %(verdicts)s, findings = %(findings)s, readers = %(readers)s,
         rides_reread = %(rides_reread)s, oldest_look = %(oldest_look)s,
-        records_gone = %(records_gone)s
+        records_gone = %(records_gone)s, proven = %(proven)s
     WHERE id = %(id)s
 """
 LAST_COMPLETED = f"""
-    SELECT id, started_at, position, findings, readers, records_gone FROM runs
+    SELECT id, started_at, position, findings, readers, records_gone, proven FROM runs
     WHERE status IN {COMPLETED} ORDER BY id DESC LIMIT 1
 """  # noqa: S608
 # A receipt may be under way for longer than a run is ago.
@@ -53,7 +53,7 @@ KNOWN_LEDGERS = f"""
 """  # noqa: S608
 APPROVED = """
     SELECT run_id FROM approvals WHERE digest = %s AND used_by IS NULL
-    AND run_id = (SELECT max(id) FROM runs WHERE status = 'held') FOR UPDATE
+    AND run_id = (SELECT max(id) FROM runs WHERE status = 'held')
 """
 USE = "UPDATE approvals SET used_by = %s WHERE run_id = %s"
 
@@ -67,6 +67,7 @@ class Past(msgspec.Struct, frozen=True):
     findings: list[dict[str, Any]]
     readers: list[dict[str, Any]]
     records_gone: int
+    proven: dict[str, int]  # how far a total, and a consumer of ratings, has ever agreed
 
     def positions(self) -> dict[tuple[str, str], int]:
         """Where each reader stood, by its kind and name."""
@@ -98,6 +99,7 @@ class Run:
         rides_reread: int,
         oldest_look: datetime | None,
         records_gone: int,
+        proven: dict[str, int],
     ) -> None:
         """Write down how it ended, in the caller's transaction."""
         values = {
@@ -111,6 +113,7 @@ class Run:
             "rides_reread": rides_reread,
             "oldest_look": oldest_look,
             "records_gone": records_gone,
+            "proven": _json(proven),
             "id": self.id,
         }
         self._connection.execute(COMPLETE, values)

@@ -9,17 +9,21 @@ something differs is there anything to decide:
     all differ    held
 
 A total decides by its metres and its rides: it is C for whichever version of the rides adds up to
-it. Where no total stands past a block, or both versions have the same sums, the ledger decides in
-its place: P = L != W, or W = L != P.
+it. The ledger votes beside the totals, and alone where no total stands past a block, or where both
+versions have the same sums: P = L != W, or W = L != P. Votes that contradict each other hold it.
 
 A total that is not the sum of the rides (P = W != C) is reset if a second witness confirms what
-this session sees: another total that agrees, or a warehouse that had all those rides before this
-run. A fresh ride is known to Postgres alone. If this run is the only witness, a total is reset
-where its *number* of rides is wrong, since that of the records was counted by the streamer, too.
+this session sees, up to where the total stands:
+
+* another total that agrees there or beyond, since it has counted those rides from the log;
+* an earlier run, in which a total agreed so far. That the warehouse has the rides is not enough:
+  it has copied them from Postgres, perhaps after somebody had altered them;
+* the streamer, where the *number* of rides is wrong: as many records as it has sent are there.
+
 If two or more totals are all off by the same, it is the judge that is suspect: they are held.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -112,6 +116,8 @@ def decide(
     for after in differ:
         of_all = [_vote(one, after, versions, sums) for one in totals if one.position > after]
         votes = {vote for vote in of_all if vote}
+        if said[after] in (Right.POSTGRES, Right.WAREHOUSE):
+            votes.add(said[after])
         decided = votes - {Right.NOBODY}  # a total that is wrong by itself does not decide
         if votes:
             said[after] = decided.pop() if len(decided) == 1 else Right.NOBODY
@@ -146,17 +152,18 @@ class Counted(NamedTuple):
         return not self.stray and self.off == (0, 0)
 
 
-def may_be_reset(
-    counted: Sequence[Counted], reached: int, is_old: Callable[[int], bool]
-) -> list[bool]:
-    """For each that is wrong: whether a second witness confirms what Postgres says.
+def may_be_reset(counted: Sequence[Counted], confirmed: int) -> list[bool]:
+    """For each that is wrong: whether a second witness says what Postgres says.
 
-    `reached` is where the last run ended: who agrees from there on has counted what is fresh.
-    `is_old` says whether everything up to a position was known before this run.
+    `confirmed` is the position up to which one does.
     """
     wrong = [each for each in counted if not each.agrees]
     suspect = len(counted) > 1 and len(wrong) == len(counted) and len({c.off for c in wrong}) == 1
     if suspect and any(each.off != (0, 0) for each in wrong):
         return [False] * len(counted)
-    confirmed = any(each.agrees and each.rows and each.position >= reached for each in counted)
-    return [confirmed or is_old(each.position) or each.off[0] != 0 for each in counted]
+    return [each.position <= confirmed or each.off[0] != 0 for each in counted]
+
+
+def confirmed_upto(counted: Sequence[Counted], proven: int) -> int:
+    """How far others than Postgres say what it says: who agrees, or an earlier run."""
+    return max([proven, *(each.position for each in counted if each.agrees and each.rows)])

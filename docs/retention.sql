@@ -30,6 +30,19 @@ WHERE created_at < now() - interval '400 days'
   AND NOT EXISTS (SELECT FROM recomputations WHERE reconciliation_id = reconciliations.id)
   AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations);
 
+-- Runs and the decisions on them, except the last completed run, which the next one goes on from, and
+-- whatever has come since.
+DELETE FROM approvals WHERE approved_at < now() - interval '400 days' AND run_id < (
+    SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held')
+);
+DELETE FROM runs
+WHERE ended_at < now() - interval '400 days'
+  AND NOT EXISTS (SELECT FROM approvals WHERE runs.id IN (run_id, used_by))
+  AND id < least(
+      (SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held')),
+      (SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held') AND ledgers <> '{}')
+  );
+
 -- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So
 -- leave them, unless leaders change every few minutes for years. Readers below a term's end need
 -- it, and the warehouse needs the newest run's. Terms that are older than both are replaced by a

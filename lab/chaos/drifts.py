@@ -1,5 +1,7 @@
 """The drifts: errors that the nemesis writes into tables, for the nightly job to find and repair.
 
+What no job may repair, a person's hand in the rides, is `lab.chaos.tampering`'s.
+
 A drift and its row in `chaos.drifts` are one transaction. So a restore, or a fail-over with loss,
 undoes both together; one that undoes a repair brings the drift back. Whether a drift is there is
 always asked of the tables, in one snapshot:
@@ -10,7 +12,8 @@ always asked of the tables, in one snapshot:
 * that of an outcome, while its ride has none.
 
 A victim never has two drifts, so drifts never add up. A minute or an outcome gets only one ever:
-after a second one, the first would seem to be there again.
+after a second one, the first would seem to be there again. One total is always left right: if all
+are off by the same, the job suspects itself, and rightly repairs nothing.
 """
 
 import random
@@ -46,6 +49,11 @@ TABLE = """
         made_after bigint NOT NULL,  -- the newest reconciliation at that time
         PRIMARY KEY (kind, victim, mark)
     );
+    CREATE TABLE IF NOT EXISTS chaos.tamperings (
+        what text PRIMARY KEY,  -- rides, or the state of a total
+        after_run bigint NOT NULL,  -- the newest run at that time
+        upto_run bigint  -- the newest run when it was undone
+    );
     CREATE OR REPLACE VIEW chaos.known_drifts AS SELECT *, CASE kind
         WHEN 'total' THEN EXISTS (
             SELECT FROM checkpoints
@@ -65,6 +73,11 @@ WRONG_TOTAL = """
         SELECT name, resets_applied FROM checkpoints
         WHERE kind = 'total' AND name = %(consumer)s AND NOT EXISTS (
             SELECT FROM chaos.known_drifts WHERE is_there AND (kind, victim) = ('total', name)
+        ) AND EXISTS (
+            SELECT FROM checkpoints other
+            WHERE other.kind = 'total' AND other.name <> checkpoints.name AND other.name NOT IN (
+                SELECT victim FROM chaos.known_drifts WHERE is_there AND kind = 'total'
+            )
         )
         FOR UPDATE
     ), changed AS (

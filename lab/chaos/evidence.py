@@ -20,6 +20,7 @@ RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 OUTCOMES = "SELECT ride_id, outcome FROM receipts"
 STARS = "SELECT ride_id, stars FROM ratings"
+RUNS = "SELECT id, status FROM runs"
 
 
 class Answer(NamedTuple):
@@ -106,6 +107,7 @@ class FinalState:
     keys: dict[str, int]  # the ride that each key belongs to
     outcomes: dict[int, str | None]  # of the receipts, by ride
     stars: dict[int, int]  # of the rides that were rated
+    runs: dict[int, str] = field(default_factory=dict)  # the status of each run of the job
 
 
 @dataclass
@@ -136,4 +138,5 @@ def read_final_state(connection: psycopg.Connection) -> FinalState:
             keys=dict(query(KEYS).fetchall()),
             outcomes=dict(query(OUTCOMES).fetchall()),
             stars=dict(query(STARS).fetchall()),
+            runs=dict(query(RUNS).fetchall()),
         )

@@ -1,22 +1,25 @@
 """Runs the nightly job again and again during the faults, and keeps what each run said.
 
-A run is `python -m analytics.reconcile`, with the fleet's settings. It may agree, find a drift, or
-say that it could not run. The nemesis may kill all of it, or only its Java. Any other end is a
-finding.
+A run is `python -m analytics.reconcile`, with the fleet's settings. It may agree, find something
+wrong, or say that it could not run. The nemesis may kill all of it, or only its Java. Any other end
+is a finding.
 """
 
 import importlib.util
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -29,7 +32,7 @@ NEEDED = ("pyspark", "deltalake")
 POLL = 0.05  # seconds
 REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
-AGREED, DRIFTED, COULD_NOT_RUN = "agreed", "found drifts", "could not run"
+AGREED, DRIFTED, COULD_NOT_RUN = "agreed", "found something wrong", "could not run"
 KILLED, FAILED = "killed", "failed"
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
 KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
@@ -44,11 +47,15 @@ def can_run() -> bool:
 
 @dataclass
 class Night:
-    """A run: how it ended, and its output."""
+    """A run: how it ended, its output, and its report; times are on the monotonic clock."""
 
     number: int
+    tampered: str = ""  # what chaos had changed by hand before it
     end: str = ""
     said: str = ""
+    report: dict[str, Any] = field(default_factory=dict)  # for programs; empty if it has no result
+    began: float = field(default_factory=time.monotonic)
+    ended: float = float("inf")
 
     def __str__(self) -> str:
         return f"night-{self.number}"
@@ -78,21 +85,26 @@ class Nights(Onlooker):
             self.play()
             self._over.wait(REST)
 
-    def play(self, options: Sequence[str] = ()) -> Night:
-        """One run, in the calling thread."""
-        night = Night(len(self.all) + 1)
-        log = self._fleet.folder / f"{night}.log"
-        status = self._run(log, options)
+    def play(
+        self, options: Sequence[str] = (), tampered: str = "", settings: Mapping[str, str] = {}
+    ) -> Night:
+        """One run, in the calling thread; `settings` go before the fleet's."""
+        night = Night(len(self.all) + 1, tampered)
+        log, report = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
+        status = self._run(log, [*options, "--json", str(report)], settings)
         night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
+        with suppress(OSError, ValueError):  # whoever was killed may have written half of it
+            night.report = json.loads(report.read_bytes(), parse_float=Decimal)
+        night.ended = time.monotonic()
         self.all.append(night)
         return night
 
-    def _run(self, log: Path, options: Sequence[str]) -> int:
+    def _run(self, log: Path, options: Sequence[str], settings: Mapping[str, str]) -> int:
         """The exit status, or minus the number of the signal that ended it."""
         with log.open("wb") as output, self._guard:
             self._killed = False
-            environment = clean_environment() | self._fleet.environment
+            environment = clean_environment() | self._fleet.environment | dict(settings)
             self._process = job = start([*JOB, *options], environment, output)
         try:
             return job.wait(LONGEST)

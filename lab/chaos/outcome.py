@@ -98,6 +98,8 @@ def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
         "recovery after the last fault": f"{play.recovery:.1f} s",
         "receipts": f"{outcomes[DELIVERED]:,} delivered; {outcomes[DEAD]:,} dead, as meant",
         "nightly runs": counted(night.end for night in evidence.nights),
+        "tampered with": ", ".join(filter(None, (night.tampered for night in evidence.nights)))
+        or "nothing",
         "undone by restores and fail-overs": f"{undone(evidence):,}",
         "lost": f"{len(lost(evidence))}",
         "double": f"{len(double(evidence))}",

@@ -1,5 +1,7 @@
 """One run: clients post, the nemesis strikes, and the fleet settles."""
 
+import random
+import subprocess
 import sys
 import time
 from argparse import Namespace
@@ -9,7 +11,7 @@ from contextlib import closing
 import psycopg
 import redis
 
-from lab.chaos.books.statements import REPAIRED
+from lab.chaos.books.nightly import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
 from lab.chaos.evidence import Journal
@@ -19,10 +21,11 @@ from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.postgres_pair import ask
+from lab.chaos.tampering import Tampering
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording
 from lab.until import until
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Unavailable, in_one_line
 
 GLANCE = 0.1  # seconds between two looks at whether all is done
 TELL_EVERY = 10.0  # seconds
@@ -108,8 +111,8 @@ class Play:
         try:
             self._comes_to_rest()
             self._play_last_nights()
-        except TimeoutError as reason:  # what is left to do is among the findings
-            self.errors.append(str(reason))
+        except (TimeoutError, subprocess.SubprocessError) as reason:
+            self.errors.append(in_one_line(reason))  # what is left to do is among the findings
         self.settled_at = time.monotonic()
         time.sleep(QUIET)
         self.errors += self.fleet.end()
@@ -129,17 +132,25 @@ class Play:
         return time.monotonic() - began
 
     def _play_last_nights(self) -> None:
-        """Run the job in full; then, when what it found is repaired, once more: that must agree.
+        """Run the job in full; then, when what it found is repaired, tamper with what it believes.
 
-        Raises TimeoutError.
+        The last run of all must agree. Raises TimeoutError or subprocess.SubprocessError.
         """
         if nights := self.scene.nights:
             nights.end()
-            for options in (["--full"], []):
-                self.last_nights.append(nights.play(options))
-                late = f"what the nights found was not repaired after {REPAIR_LIMIT:.0f} s"
-                until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
-                self._comes_to_rest()
+            self.last_nights.append(nights.play(["--full"]))
+            late = f"what the last nights found was not repaired after {REPAIR_LIMIT:.0f} s"
+            until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
+            self._comes_to_rest()
+            say("tampering with rides, a state, rights and the ledger")
+            self.tables.end()  # the tables are wrong until all is undone
+            tampering = Tampering(self.fleet, nights, random.Random(self.options.seed))
+            try:
+                tampering.run()
+            finally:
+                self.errors += tampering.found
+            self.last_nights.append(nights.all[-1])
+            self._comes_to_rest()
 
     def _comes_to_rest(self) -> None:
         """Raises TimeoutError."""

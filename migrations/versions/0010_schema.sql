@@ -373,6 +373,8 @@ CREATE TABLE runs (
     rides_reread bigint NOT NULL DEFAULT 0 CONSTRAINT runs_rides_reread CHECK (rides_reread >= 0),
     -- No old ride was compared longer ago than this.
     oldest_look timestamptz,
+    -- How far a total, and a consumer of ratings, has ever agreed: {"totals": ..., "ratings": ...}.
+    proven jsonb NOT NULL DEFAULT '{}',
     -- Records that were sent and are gone from their tables, as a person has approved.
     records_gone bigint NOT NULL DEFAULT 0,
     CONSTRAINT runs_ended_at CHECK ((status = 'running') = (ended_at IS NULL)),

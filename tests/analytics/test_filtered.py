@@ -51,19 +51,20 @@ def test_a_policy_ends_the_run_of_the_documented_role(
         POLICY.format(table, TABLES[table]),
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
     )
-    refused(books, reconcile, as_reconciler, known=known)
+    refused(books, reconcile, table, as_reconciler, known=known)
 
 
 def refused(
-    books: Books, reconcile: Reconcile, settings: dict[str, str], *, known: bool = True
+    books: Books, reconcile: Reconcile, table: str, settings: dict[str, str], *, known: bool = True
 ) -> None:
-    """Fails unless a run of each kind says one sentence, and changes nothing."""
+    """Fails unless a run of each kind says one sentence, with the table, and changes nothing."""
     before = standing(books) if known else None
     for option in ([], ["--full"], ["--check"]):
         run = reconcile(books.world, *option, **settings)
         assert (run.status, run.said) == (2, "")
         [line] = run.wrong.splitlines()
         assert line.startswith("not reconciled: ")
+        assert re.search(rf"\b{table}\b", line)
         if before:
             assert standing(books) == before
         assert books.world.value("SELECT count(*) FROM reconciliations") == int(known)
@@ -90,7 +91,7 @@ def test_a_view_in_front_of_a_table_ends_the_run(
         VIEW.format(table, TABLES[table]),
         f"ALTER DATABASE {books.world.stream} SET search_path = elsewhere, public",
     )
-    refused(books, reconcile, {})
+    refused(books, reconcile, table, {})
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])

@@ -60,7 +60,8 @@ def another_databases_warehouse(world: World) -> dict[str, str]:
     warehouse = Warehouse(world.folder / "warehouse")
     warehouse.make_ready()
     theirs = Owner(5, database_id="1-1", term="")
-    warehouse.publish([], 0, Ledger(), theirs)
+    warehouse.publish([], warehouse.note(0, Ledger(), theirs))
+    warehouse.close()
     return {}
 
 
@@ -132,6 +133,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
     """As a kill does: no ride counts in the warehouse before its result can."""
     books.world.send(1, 2, 3)
     books.claim("consumer0", 2, drift=MILLIMETRE)
+    books.claim("witness", 2)
     with transaction(books.world) as holding:
         holding.execute(NO_MORE_RESULTS)
         job = books.world.service("analytics.reconcile")
@@ -156,12 +158,13 @@ def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
 ) -> None:
     books.world.send(1, 2, 3)
     books.claim("consumer0", 1, drift=MILLIMETRE)
+    books.claim("witness", 3)
     as_json, as_html = tmp_path / "result.json", tmp_path / "report.html"
     drifted = reconcile(books.world, "--json", str(as_json), "--report", str(as_html))
     assert (drifted.status, drifted.wrong) == (1, "")
     assert "+0.001" in drifted.said
-    assert drifted.said.splitlines()[-1] == "The only consumer was wrong and will be reset."
-    [consumer] = json.loads(as_json.read_text(), parse_float=Decimal)["consumers"]
+    assert drifted.said.splitlines()[-1] == "1 of 2 consumers was wrong and will be reset."
+    [consumer, _] = json.loads(as_json.read_text(), parse_float=Decimal)["consumers"]
     assert consumer["drift"] == MILLIMETRE
     assert "+0.001" in as_html.read_text()
     assert books.caught_up() == books.world.truth
@@ -183,7 +186,7 @@ def test_a_night_is_a_trace_with_its_stages(
     stages = {span.name for span in found if span.parent == night.id}
     assert night.name == "reconcile"
     assert stages == {
-        "freeze", "extract", "verify the warehouse", "prove", "emit", "tidy", "report"
+        "freeze", "extract and compare", "prove", "emit", "tidy", "report"
     }  # fmt: skip
     assert {span.trace for span in found} == {night.trace}
 
@@ -191,8 +194,10 @@ def test_a_night_is_a_trace_with_its_stages(
 def test_a_result_that_cannot_be_written_is_still_the_result(
     books: Books, reconcile: Reconcile
 ) -> None:
+    books.world.send(1)
     books.claim("consumer0", 0, drift=MILLIMETRE)
+    books.claim("witness", 1)
     run = reconcile(books.world, "--json", "/dev/full")
     assert run.status == 1
-    assert run.said.splitlines()[-1] == "The only consumer was wrong and will be reset."
+    assert run.said.splitlines()[-1] == "1 of 2 consumers was wrong and will be reset."
     assert run.wrong == "can't write /dev/full: [Errno 28] No space left on device\n"

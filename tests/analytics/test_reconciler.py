@@ -16,10 +16,8 @@ from rocket_rides.process import Stop
 from tests.support.world import Service, World, eventually
 
 HONCHOS_PATIENCE = 5  # seconds
-RECONCILED = """
-    INSERT INTO reconciliations
-        (position, total_distance, rides, duration_seconds, compared, created_at)
-    VALUES (1, 5, 1, 1, %s, %s)
+RAN = """
+    INSERT INTO runs (status, position, started_at, ended_at) VALUES (%s, 1, %s, now())
 """
 # A run that lasts, with a child, as Spark's JVM is one. Neither heeds SIGTERM.
 LASTING = """
@@ -40,9 +38,10 @@ def test_a_night_was_missed_when_older_rides_were_not_reconciled_since(world: Wo
     assert not nights.missed(world.connection, due)  # nor was there at the time
     world.connection.execute("UPDATE rides SET created_at = %s", [due - moment])
     assert nights.missed(world.connection, due)
-    world.connection.execute(RECONCILED, ["[]", due - moment])  # that was the night before
+    world.connection.execute(RAN, ["agreed", due - moment])  # that was the night before
+    world.connection.execute(RAN, ["failed", due])
     assert nights.missed(world.connection, due)
-    world.connection.execute(RECONCILED, ["[]", due])
+    world.connection.execute(RAN, ["held", due])
     assert not nights.missed(world.connection, due)
 
 

@@ -1,4 +1,5 @@
-"""Whether rides are lost or doubled, and what the receiver was sent: judged from the evidence.
+"""Whether rides are lost or doubled, what the receiver was sent, and whether runs are remembered:
+judged from the evidence.
 
 What a restore may undo is told from what is lost: sabotage of real code can't show that.
 """
@@ -12,6 +13,7 @@ import pytest
 from lab.chaos.books.clients import undone
 from lab.chaos.books.judge import check
 from lab.chaos.evidence import Answer, Ask, Evidence, FinalState, Restore
+from lab.chaos.nights import AGREED, DRIFTED, Night
 from lab.chaos.receiver import TAKEN, Delivery
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
@@ -108,3 +110,32 @@ def test_a_receiver_that_was_sent_too_little_or_something_else_is_found(
     evidence = sound()
     breakage(evidence)
     assert found in "\n".join(check(evidence))
+
+
+def say_that_it_agreed(evidence: Evidence) -> None:
+    evidence.nights[0].end = AGREED
+
+
+def forget_it(evidence: Evidence) -> None:
+    evidence.final.runs.clear()
+
+
+@pytest.mark.parametrize(
+    ("breakage", "found"),
+    [
+        (say_that_it_agreed, "night-1 agreed, and its report says held"),
+        (forget_it, "night-1 was run 1, and held; its row says none"),
+    ],
+)
+def test_a_run_that_is_forgotten_or_ends_otherwise_is_found(
+    breakage: Callable[[Evidence], None], found: str
+) -> None:
+    evidence = sound()
+    evidence.restores.clear()
+    evidence.asks = evidence.asks[:2]
+    held = {"run": 1, "status": "held"}
+    evidence.nights.append(Night(1, end=DRIFTED, report=held, began=LATER, ended=LATER + 10))
+    evidence.final.runs[1] = "held"
+    assert check(evidence) == []
+    breakage(evidence)
+    assert check(evidence) == [found]

@@ -27,6 +27,16 @@ RESET = f"""
     WITH night AS ({NIGHT})
     INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, 'consumer0' FROM night
 """
+APPLIED = f"""
+    WITH night AS ({NIGHT})
+    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at,
+                        from_position, from_total, to_position, to_total)
+    SELECT night.id, 'consumer0', 'applied', now(), position, total_distance, position, 2
+    FROM night, checkpoints JOIN consumer_states USING (kind, name)
+"""
+RUN = "INSERT INTO runs (status, position, ended_at, findings)"
+HELD = '[{"kind": "rides_changed", "about": "ride 1 is gone", "held": true}]'
+TAMPERING = "INSERT INTO chaos.tamperings VALUES ('rides', 0)"
 FALSIFIED = [
     ("UPDATE streamer_state SET records_sent = 0", "the streamer counts 0 records sent of 1"),
     ("UPDATE checkpoints SET position = position - 1", "consumer0's position is "),
@@ -46,6 +56,13 @@ FALSIFIED = [
     ("UPDATE receipts_workers SET delivered = 2", "workers count 2 receipts delivered of 1"),
     (NIGHT, "has not compared everything"),
     (RESET, "the nightly job asked for a reset of consumer0"),
+    (APPLIED, "a reset of consumer0 changed a right total: 1.000 m at position"),
+    (APPLIED, "a reset of consumer0 left 2.000 m at position 1, where the rides are 1.000 m"),
+    (f"{RUN} VALUES ('running', NULL, NULL, '[]')", "is still running"),
+    (f"{RUN} VALUES ('agreed', 1, now(), '[{{}}]')", "is agreed, and its findings are [{}]"),
+    (f"{RUN} VALUES ('wrong', 1, now(), '[{{\"held\": true}}]')", "is wrong, and its findings are"),
+    (f"{RUN} VALUES ('held', 1, now(), '{HELD}')", "found what chaos had not done: ride 1 is gone"),
+    (TAMPERING, "the tampering with the rides was never undone"),
 ]
 
 

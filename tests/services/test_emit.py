@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from analytics.emit import emit, past_runs
-from analytics.result import Compared, Result, Tally
+from analytics.result import Result, Tally
+from analytics.runs import begin
 from tests.support.world import World
 
 # A reader that has the name of a total, and none itself.
@@ -15,34 +16,26 @@ def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     for name in ("right", "short", "long", "stray"):
         world.consumer(name)
     world.connection.execute(OF_ANOTHER_KIND)
-    exact = Decimal(7)
-    compared = [
-        Compared("right", 2, exact, exact),
-        Compared("short", 2, exact - 1, exact),
-        Compared("long", 2, exact + 1, exact),
-        Compared("stray", 99, exact, exact, stray=True),
-        Compared("gone", 2, Decimal(0), exact),
-    ]
-    result = Result(datetime.now(UTC), 2, Tally(2, exact), consumers=compared)
+    result = Result(datetime.now(UTC), 2, Tally(2, Decimal(7)))
     with world.connection.transaction():
-        emit(world.connection, result)
+        emit(world.connection, result, ["short", "long", "stray", "gone"], [])
     assert result.resets == ["long", "short", "stray"]
     asked = world.connection.execute("SELECT consumer_name FROM resets ORDER BY 1").fetchall()
     assert asked == [("long",), ("short",), ("stray",)]
 
 
-def test_a_past_run_tells_whether_all_totals_agreed(world: World) -> None:
-    """A stray checkpoint is wrong, although the total may have been right."""
-    exact = Decimal(7)
-    right, off = Compared("right", 2, exact, exact), Compared("off", 2, exact + 1, exact)
-    stray = Compared("stray", 99, exact, exact, stray=True)
-    for consumers in [], [right], [right, off], [right, stray]:
-        with world.connection.transaction():
-            emit(world.connection, Result(datetime.now(UTC), 2, consumers=[*consumers]))
+def test_a_past_run_tells_what_became_of_each_part(world: World) -> None:
+    """Runs that died, or are under way, have nothing to tell."""
+    for status in ("agreed", "held", "died"):
+        run = begin(world.connection)
+        if status != "died":
+            verdicts = {"totals": status}
+            run.complete(status, 2, verdicts, [], [], 0, None, 0, {})
     found = past_runs(world.connection)
-    assert [(run.totals, run.rollup) for run in found] == [
-        (False, None),
-        (False, None),
-        (True, None),
-        (None, None),
+    assert [(run.status, run.verdicts) for run in found] == [
+        ("held", {"totals": "held"}),
+        ("agreed", {"totals": "agreed"}),
     ]
+    begin(world.connection)
+    dead = world.connection.execute("SELECT status FROM runs ORDER BY id").fetchall()
+    assert dead == [("agreed",), ("held",), ("failed",), ("running",)]

@@ -68,8 +68,8 @@ def night(world: World, *, anew: bool = False) -> ReceiptsVerdict:
     verdict = receipts.prove(world.connection, known, random.Random(1))
     result = Result(datetime.now(UTC), receipts=verdict)
     with world.connection.transaction():
-        emit(world.connection, result)
-        set_back(world.connection, result)
+        emit(world.connection, result, [], [])
+        set_back(world.connection, result, [])
     return numbered(verdict, world.start)
 
 

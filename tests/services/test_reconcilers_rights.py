@@ -5,13 +5,16 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import psycopg
 import pytest
 
-from analytics.emit import emit, past_runs, set_back
+from analytics import runs
+from analytics.case import LATER
+from analytics.emit import emit, past_runs, require_rights, set_back
 from analytics.freeze import freeze
 from analytics.ownership import require_no_repair
+from analytics.plain import require_same
 from analytics.proofs import outbox, ratings, receipts, rollup
+from analytics.readers import missing
 from analytics.result import (
     CountedRatings,
     RatingsVerdict,
@@ -22,6 +25,7 @@ from analytics.result import (
     WrongMinute,
     WrongRides,
 )
+from rocket_rides.errors import Unavailable
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 
@@ -41,6 +45,13 @@ def run(world: World) -> None:
     """Everything that a run asks of Postgres, where all of it is wrong."""
     connection = world.connect()
     connection.execute("SET ROLE reconciler")
+    require_rights(connection)
+    this = runs.begin(connection)
+    last = runs.last_completed(connection)
+    runs.known_ledgers(connection)
+    runs.approved(connection, "0" * 64)
+    runs.use_approval(connection, 1, this)
+    this.note_ledger("0" * 64)
     frozen = freeze(connection)
     days = rollup.unproved_days(connection, rollup.proved_upto(connection), 9)
     days |= {MINUTE.date()}
@@ -49,6 +60,9 @@ def run(world: World) -> None:
     receipts.prove(connection, receipts.proved(connection), random.Random(1))
     outbox.prove(connection)
     connection.execute(ratings.STAND)
+    missing(connection, frozen, last)
+    connection.execute(LATER, {"frozen": 0, "names": ["consumer0"]})
+    require_same(connection, frozen.tables)
     require_no_repair(connection, frozen.history)
     wrong = WrongMinute(MINUTE, Tally(), Tally(), 1)
     result = Result(
@@ -58,17 +72,18 @@ def run(world: World) -> None:
         ratings=RatingsVerdict([CountedRatings("ratings0", 1, 1, 5, False, 0, 0)]),
     )
     with connection.transaction():
-        emit(connection, result)
-        set_back(connection, result)
+        emit(connection, result, ["consumer0"], [wrong])
+        set_back(connection, result, [CountedRatings("ratings0", 1, 1, 5, False, 0, 0)])
+        this.complete("held", 1, {}, [], frozen.readers, 0, None, 0, {})
     past_runs(connection)
 
 
 def test_the_rights_on_the_page_are_enough(reconciler: World) -> None:
-    assert len(GRANTS) == 4
+    assert len(GRANTS) == 6
     reconciler.connection.execute("\n".join(GRANTS), prepare=False)
     run(reconciler)
 
 
 def test_without_them_a_run_is_refused(reconciler: World) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with pytest.raises(Unavailable, match="may not write to reconciliations, resets, recomputations, runs"):
         run(reconciler)

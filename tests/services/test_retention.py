@@ -31,6 +31,14 @@ DEAD_LETTER = """
     VALUES ('consumer0', %s, '{}', 'no ride', now() - make_interval(days => %s))
 """
 
+RAN = """
+    INSERT INTO runs (status, position, ledgers, started_at, ended_at)
+    VALUES (%s, 1, %s, now() - interval '500 days', now() - interval '500 days')
+"""
+APPROVED = """
+    INSERT INTO approvals (run_id, digest, reason, approved_by) VALUES (%s, %s, 'a', 'b')
+"""
+
 
 def forget(world: World) -> None:
     psql = str(world.postgres.programs / "psql")
@@ -121,3 +129,18 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     forget(world)
     assert known_terms(world)[1:] == kept
     assert exact(world, world.consumer("late"))
+
+
+def test_runs_go_but_for_those_that_the_next_one_goes_on_from(world: World) -> None:
+    """The last that completed, the last that gave the warehouse a ledger, and what has come since."""
+    ran = (("agreed", "{}"), ("held", "{a}"), ("held", "{}"), ("agreed", "{b}"), ("held", "{}"))
+    for status, ledgers in (*ran, ("failed", "{c}")):
+        world.connection.execute(RAN, [status, ledgers])
+    first, approved, *rest = ids(world, "runs")
+    world.connection.execute(APPROVED, [approved, "0" * 64])
+    forget(world)
+    assert ids(world, "runs") == [approved, *rest[1:]]
+    world.connection.execute("UPDATE approvals SET approved_at = now() - interval '500 days'")
+    forget(world)
+    assert ids(world, "runs") == rest[1:]
+    assert first not in rest

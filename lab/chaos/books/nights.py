@@ -1,13 +1,14 @@
 """Judges how each run of the nightly job ended, and what is in the warehouse.
 
-What a run called wrong is judged by `lab.chaos.books.statements`.
+What a run called wrong is judged by `lab.chaos.books.statements`, and what it made of a tampering
+by `lab.chaos.tampering`.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 
 from lab.chaos.evidence import Evidence
-from lab.chaos.nights import AGREED, FAILED
+from lab.chaos.nights import AGREED, DRIFTED, FAILED, Night
 
 Findings = Iterator[str]
 # What a run says of a broken warehouse, which no kill may lead to. A warehouse that belongs to a
@@ -18,16 +19,41 @@ ALARMING = (
     "is gone: it",
     "arehouse and Postgres disagree",
     "arehouse disagreed",
+    "arehouse was changed",
+    "arehouse has another number",
 )
+# Unless a fail-over has lost what Postgres had noted of it.
+DOUBTED = "arehouse can't be taken at its word"
+ENDS_WITH = {"agreed": AGREED, "wrong": DRIFTED, "held": DRIFTED}
 FULL = "No space left on device"
 
 
 def every_run_ends_properly(evidence: Evidence) -> Findings:
     """Each with a status that it may have, and none has found the warehouse broken."""
+    alarming = ALARMING if evidence.restores else (*ALARMING, DOUBTED)
     for night in evidence.nights:
-        is_alarming = FULL not in night.said and any(words in night.said for words in ALARMING)
+        expected = night.tampered or FULL in night.said
+        is_alarming = not expected and any(words in night.said for words in alarming)
         if night.end == FAILED or is_alarming:
             yield f"{night} {night.end}: {night.said[-500:]}"
+
+
+def every_run_is_remembered(evidence: Evidence) -> Findings:
+    """One that completed has a row, which says the same as its report and its exit status."""
+    for night in evidence.nights:
+        if not night.finished:
+            continue
+        run, status = night.report.get("run"), night.report.get("status")
+        if ENDS_WITH.get(str(status)) != night.end:
+            yield f"{night} {night.end}, and its report says {status}"
+        elif evidence.final.runs.get(run or 0) != status and not _may_be_undone(night, evidence):
+            row = evidence.final.runs.get(run or 0, "none")
+            yield f"{night} was run {run}, and {status}; its row says {row}"
+
+
+def _may_be_undone(night: Night, evidence: Evidence) -> bool:
+    """Whether a restore may have undone its row."""
+    return any(one.began < night.ended and night.began < one.killed for one in evidence.restores)
 
 
 def the_last_runs_agree(evidence: Evidence) -> Findings:
@@ -52,4 +78,9 @@ def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:
         yield f"ride {ride} of {distance} m is not in the warehouse"
 
 
-CLAIMS = (every_run_ends_properly, the_last_runs_agree, the_warehouse_has_the_rides)
+CLAIMS = (
+    every_run_ends_properly,
+    every_run_is_remembered,
+    the_last_runs_agree,
+    the_warehouse_has_the_rides,
+)

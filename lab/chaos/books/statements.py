@@ -2,9 +2,11 @@
 
 They add up the rides anew, in Postgres' exact decimals, and share nothing with the statements of
 the services. A drift of the nemesis (`lab.chaos.drifts`) is no violation while it is there. The
-outbox, and whether a total is exact at its checkpoint, are judged by `lab.chaos.trace`.
+outbox, and whether a total is exact at its checkpoint, are judged by `lab.chaos.trace`; the tables
+of the nightly job by `nightly.py`.
 """
 
+from lab.chaos.books import nightly
 from lab.chaos.fleet import CONSUMERS
 
 # Nothing is complete before the streamer has committed it. The rollup must also have marked it.
@@ -122,55 +124,9 @@ COUNTS = """
         ) ended
     ) counts WHERE coalesce(counted, 0) <> number
 """
-# The nightly job found wrong what the nemesis had falsified, and no more. A restore undoes its rows
-# together with the drifts that they are about. A drift is compared with runs by `made_after`, the
-# newest run when it was made: any later run may have seen it.
-RESETS = """
-    SELECT format('the nightly job asked for a reset of %s, for %s m, and chaos had made no drift',
-                  consumer_name, drift)
-    FROM resets JOIN reconciliations ON reconciliations.id = reconciliation_id
-    LEFT JOIN LATERAL jsonb_to_recordset(compared -> 'consumers')
-        AS frozen (name text, drift numeric) ON name = consumer_name
-    WHERE drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
-        SELECT FROM chaos.drifts
-        WHERE (kind, victim) = ('total', consumer_name) AND made_after < reconciliation_id
-    )
-"""
-WRONG_MINUTES = """
-    SELECT format('the nightly job called the minute %s wrong, and chaos had made no drift',
-                  to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'))
-    FROM recomputations WHERE NOT EXISTS (
-        SELECT FROM chaos.drifts
-        WHERE (kind, victim) = ('minute', minute::text) AND made_after < reconciliation_id
-    )
-"""
-OTHER_NIGHTS = """
-    SELECT format('night %s found %s receipts missing, and %s were deleted', id, missing, made)
-    FROM (
-        SELECT id, (compared #>> '{receipts,missing}')::bigint AS missing, (
-            SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome' AND made_after < id
-        ) AS made FROM reconciliations
-    ) nights WHERE missing > made
-    UNION ALL
-    SELECT format('night %s found a receipt, or a staged record, of no ride', id)
-    FROM reconciliations WHERE '0' <> ANY(array_remove(ARRAY[
-        compared #>> '{receipts,strange}', compared #>> '{outbox,sent}',
-        compared #>> '{outbox,orphans}', compared #>> '{outbox,different}'
-    ], NULL))
-    UNION ALL
-    SELECT format('night %s found a checkpoint past every ride: %s', id, consumer ->> 'name')
-    FROM reconciliations, jsonb_array_elements(compared -> 'consumers') consumer
-    WHERE (consumer ->> 'stray')::boolean
-    UNION ALL
-    SELECT format('night %s has not compared everything', id) FROM reconciliations
-    WHERE NOT compared ?& '{rollup,receipts,outbox,ratings}'
-    UNION ALL
-    SELECT format('night %s found ratings wrong, and chaos had made no drift', id)
-    FROM reconciliations WHERE NOT (compared #>> '{ratings,agrees}')::boolean
-"""
 AT_ANY_MOMENT = (
     *(EARLY, MINUTES, COMPLETE_MINUTES, COMPLETE_RECEIPTS, ATTEMPTS, RATINGS, COUNTS),
-    *(RESETS, WRONG_MINUTES, OTHER_NIGHTS),
+    *nightly.AT_ANY_MOMENT,
 )
 
 # When nothing is left to do, every consumer stands at the last record, and nothing is set aside.
@@ -220,9 +176,5 @@ OUTCOMES = """
     FROM rides JOIN receipts ON ride_id = id
     WHERE (outcome = 'dead') <> (distance % 100.900 = 0)
 """
-REPAIRED = """
-    SELECT format('the drift of the %s %s was never repaired', kind, victim)
-    FROM chaos.known_drifts WHERE is_there
-"""
 NOTHING_IS_LEFT = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED)
-WHEN_SETTLED = (*AT_ANY_MOMENT, *NOTHING_IS_LEFT, SET_ASIDE, OUTCOMES, REPAIRED)
+WHEN_SETTLED = (*AT_ANY_MOMENT, *NOTHING_IS_LEFT, SET_ASIDE, OUTCOMES, *nightly.AT_THE_END)

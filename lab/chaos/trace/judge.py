@@ -1,8 +1,8 @@
 """Replays a recording through the specification.
 
 Each commit must be a transition that the specification allows in that state, with the result that
-was recorded (`lab.chaos.trace.specified`); or a drift of the nemesis; or a reset. Any other commit
-is refused.
+was recorded (`lab.chaos.trace.specified`); or a drift; or a tampering, or the undoing of one; or a
+reset. Any other commit is refused.
 
 The onlooker may have missed an entry only where a fault may have hidden it. A consumer may have
 missed what the onlooker saw only where a fault may have taken it. Each life of the database is
@@ -54,6 +54,9 @@ class Judge:
             did[change.table].append(change)
         if did["drifts"]:
             self._totals.makes_wrong(did)
+            return
+        if did["tamperings"]:  # the rides that were taken are still the truth
+            self.steps["tampers, or undoes it"] += 1
             return
         self._takes(did)
         self._begins(did)

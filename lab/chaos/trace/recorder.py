@@ -41,6 +41,7 @@ TABLES = {
     "consumer_states": ("name", "total_distance", "rides"),
     "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),
+    "tamperings": ("what",),
 }
 PUBLICATION = "recording"
 PUBLISH = f"""

@@ -1,0 +1,206 @@
+"""Tamperings: what somebody may do to the witnesses of the nightly job, and what it must say then.
+
+They come after all faults, when nothing moves: so each run has one right answer, and nobody heals
+or recounts from rides that are wrong. Each is undone as a person would undo it:
+
+* Old rides are altered, swapped and deleted in Postgres: the run holds exactly these. They are put
+  back by the statements of `python -m analytics.approve RUN --put-back`.
+* The state of a total is deleted: the run misses it, and its consumer says so. The row comes back.
+* A policy hides half of the rides from the job's role: the job can't run.
+* A number in the warehouse's ledger is altered, and its sum: the run reads all rides again.
+
+No run may change a total or a minute meanwhile, or ask for that. A tampering with the tables is one
+transaction with its row in `chaos.tamperings`, and so is the undoing.
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from lab.chaos.fleet import CONSUMERS, Fleet
+from lab.chaos.nights import AGREED, COULD_NOT_RUN, DRIFTED, Night, Nights
+from lab.processes import clean_environment
+from lab.until import until
+from rocket_rides.database import one_row
+
+RIDES, STATE, POLICY, LEDGER = "rides", "state", "policy", "ledger"
+APPROVE = (sys.executable, "-m", "analytics.approve")
+LIMIT = 60.0  # seconds
+
+TRUTH = "SELECT string_agg(rides::text, ' ' ORDER BY id) FROM rides"
+REPAIRABLE = """
+    SELECT (SELECT string_agg(concat_ws(' ', name, total_distance, states.rides, position, recount),
+                              ', ' ORDER BY name)
+            FROM consumer_states states JOIN checkpoints USING (kind, name)),
+           (SELECT string_agg(minutes::text, ' ' ORDER BY minute) FROM ride_minutes minutes),
+           (SELECT count(*) FROM resets), (SELECT count(*) FROM recomputations)
+"""
+# Of those that the warehouse has, too: any, as their hash has it.
+OLD_RIDES = """
+    SELECT id FROM rides
+    WHERE id <= (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)
+    ORDER BY md5(concat(id, %s::text)) LIMIT 4
+"""
+TAMPER = "INSERT INTO chaos.tamperings SELECT %s, coalesce(max(id), 0) FROM runs"
+UNDO = "UPDATE chaos.tamperings SET upto_run = (SELECT max(id) FROM runs) WHERE what = '{}';"
+ALTER = "UPDATE rides SET distance = distance + 1 WHERE id = %s"
+SWAP = """
+    UPDATE rides SET distance = other.distance FROM rides other
+    WHERE (rides.id, other.id) IN ((%(one)s, %(other)s), (%(other)s, %(one)s))
+"""
+DELETE = "DELETE FROM rides WHERE id = %s"
+LOSE = "DELETE FROM consumer_states WHERE name = %s RETURNING name, total_distance, rides"
+FIND = "INSERT INTO consumer_states (name, total_distance, rides) VALUES (%s, %s, %s)"
+# The role of the fleet is a superuser, whom no policy binds.
+HIDE = """
+    CREATE ROLE reconciler LOGIN IN ROLE pg_read_all_data, pg_write_all_data;
+    CREATE POLICY half ON rides USING (id % 2 = 0);
+    ALTER TABLE rides ENABLE ROW LEVEL SECURITY
+"""
+SHOW = """
+    ALTER TABLE rides DISABLE ROW LEVEL SECURITY;
+    DROP POLICY half ON rides;
+    DROP ROLE reconciler
+"""
+
+
+@dataclass
+class Tampering:
+    """Tampers with a fleet that has come to rest; `found` are the wrong answers of the job.
+
+    Methods raise psycopg.Error, TimeoutError, OSError, or subprocess.SubprocessError.
+    """
+
+    fleet: Fleet
+    nights: Nights
+    dice: random.Random
+    found: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Tamper with everything in turn. The last run agrees again."""
+        rides = self._ask(TRUTH)
+        for tamper in (
+            self._with_rides,
+            self._with_a_state,
+            self._with_a_policy,
+            self._with_ledger,
+        ):
+            tamper()
+            if self._ask(TRUTH) != rides:
+                self.found.append(f"after {self.nights.all[-1]}, the rides are not as they were")
+
+    def _with_rides(self) -> None:
+        with closing(self.fleet.connect()) as connection:
+            chosen = [ride for (ride,) in connection.execute(OLD_RIDES, [self.dice.random()])]
+            if len(chosen) < 4:  # hardly anybody has posted
+                return
+            altered, one, other, deleted = chosen
+            with connection.transaction():
+                connection.execute(TAMPER, [RIDES])
+                connection.execute(ALTER, [altered])
+                connection.execute(SWAP, {"one": one, "other": other})
+                connection.execute(DELETE, [deleted])
+        night = self._night(RIDES, DRIFTED)
+        findings = [each for each in _findings(night) if each["kind"] == "rides_changed"]
+        named = sorted(ride["id"] for finding in findings for ride in finding["rides"])
+        if night.report.get("status") != "held" or named != sorted(chosen):
+            self._finds(night, f"names rides {named}, and {sorted(chosen)} were changed")
+        script = self._putting_back(str(night.report.get("run")))
+        with closing(self.fleet.connect()) as connection:
+            with_row = script.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
+            connection.execute(with_row, prepare=False)
+
+    def _putting_back(self, run: str) -> str:
+        """The statements that `analytics.approve` prints."""
+        environment = clean_environment() | self.fleet.environment
+        done = subprocess.run(
+            [*APPROVE, run, "--put-back"],
+            env=environment, check=True, capture_output=True, text=True, timeout=LIMIT,
+        )  # fmt: skip
+        return done.stdout
+
+    def _with_a_state(self) -> None:
+        name = self.dice.choice(CONSUMERS)
+        with closing(self.fleet.connect()) as connection:
+            with connection.transaction():
+                connection.execute(TAMPER, [STATE])
+                lost = one_row(connection.execute(LOSE, [name]))
+            misses_it = self._says(name, f"{name} has a checkpoint, at position")
+            self.fleet.services[name].end_by(signal.SIGTERM)  # and is started again
+            until(misses_it, f"{name} does not say that its state is gone", LIMIT)
+            night = self._night(STATE, DRIFTED)
+            goes_on = self._says(name, f"{name} stands at")
+            with connection.transaction():
+                connection.execute(FIND, lost)
+                connection.execute(UNDO.format(STATE))
+        if [(each["kind"], name in each["about"]) for each in _findings(night)] != [
+            ("reader_gone", True)
+        ]:
+            self._finds(night, f"does not miss {name}, or not only that")
+        until(goes_on, f"{name} does not go on with the state that came back", LIMIT)
+
+    def _says(self, name: str, words: str) -> Callable[[], bool]:
+        """Whether a service has said this once more than now."""
+        log = self.fleet.services[name].log
+
+        def times() -> int:
+            return log.read_text(errors="replace").count(words)
+
+        before = times()
+        return lambda: times() > before
+
+    def _with_a_policy(self) -> None:
+        url = self.fleet.environment["DATABASE_URL"].replace("//postgres@", "//reconciler@")
+        with closing(self.fleet.connect()) as connection:
+            connection.execute(HIDE, prepare=False)
+            night = self._night(POLICY, COULD_NOT_RUN, DATABASE_URL=url)
+            connection.execute(SHOW, prepare=False)
+        if "row-level security" not in night.said:
+            self._finds(night, "does not name the policy")
+
+    def _with_ledger(self) -> None:
+        ledgers = self.fleet.warehouse_dir.glob("rides/_ledgers/*.json")
+        newest = max(ledgers, key=lambda file: file.stat().st_mtime_ns)
+        ledger = json.loads(newest.read_bytes())
+        rides, metres = ledger["total"]
+        ledger["total"] = [rides, _one_more(metres)]
+        ledger["blocks"][-1]["distance"] = _one_more(ledger["blocks"][-1]["distance"])
+        newest.write_text(json.dumps(ledger))
+        night = self._night(LEDGER, AGREED)
+        if "its ledger was altered" not in night.said:
+            self._finds(night, "does not say that its ledger was altered")
+
+    def _night(self, what: str, end: str, **settings: str) -> Night:
+        """A run over what was tampered with, which must end so, and leave all as it is."""
+        before = self._ask(REPAIRABLE)
+        night = self.nights.play((), what, settings)
+        if night.end != end:
+            self._finds(night, f"{night.end}, and should have: {end}")
+        if self._ask(REPAIRABLE) != before:
+            self._finds(night, "has changed a total or a minute, or asked for that")
+        return night
+
+    def _ask(self, question: str) -> tuple[Any, ...]:
+        with closing(self.fleet.connect()) as connection:
+            return one_row(connection.execute(question))
+
+    def _finds(self, night: Night, sentence: str) -> None:
+        self.found.append(
+            f"{night}, after tampering with the {night.tampered}, {sentence}: {night.said[-500:]}"
+        )
+
+
+def _findings(night: Night) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = night.report.get("findings", [])
+    return found
+
+
+def _one_more(metres: str) -> str:
+    return str(Decimal(metres) + 1)

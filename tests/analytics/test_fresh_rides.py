@@ -1,0 +1,89 @@
+"""Rides that the warehouse has not got yet, or no longer: what Postgres says of them is one voice.
+
+Where they are altered or deleted before a run has read them, only the totals and the minutes know.
+"""
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.attacks import all_have_counted, by_hand, settled, standing
+from tests.support.books import Books
+from tests.support.completed_runs import last_run
+
+ALTER = "UPDATE rides SET distance = 1 WHERE id = {}"
+DELETE = "DELETE FROM rides WHERE id = {}"
+REMOVE_A_TOTAL = """
+    WITH gone AS (DELETE FROM checkpoints WHERE name = 'consumer1' RETURNING kind, name)
+    INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
+"""
+NIGHTS = ({}, {}, {"full": True}, {})
+
+
+def nothing_is_asked_for(books: Books, kinds: set[str]) -> None:
+    """Fails unless each run holds these kinds, and changes no total and no minute."""
+    before = standing(books)
+    for options in NIGHTS:
+        result = books.run(**options)
+        assert (result.status, result.resets) == ("held", [])
+        assert last_run(books.world).held >= kinds
+        assert standing(books)[1:] == before[1:]
+
+
+@pytest.mark.parametrize("change", [ALTER, DELETE], ids=["altered", "deleted"])
+@pytest.mark.parametrize("only_one", [False, True], ids=["two totals", "one total"])
+def test_a_ride_that_is_changed_before_any_run_has_read_it_resets_nobody(
+    books: Books, change: str, *, only_one: bool
+) -> None:
+    """Nor does the next run take what this one has copied from Postgres for another witness."""
+    settled(books)
+    if only_one:
+        by_hand(books.world, REMOVE_A_TOTAL)
+    ride = books.world.send(5, 6, 7)[1]
+    all_have_counted(books, *(["consumer0"] if only_one else []))
+    by_hand(books.world, change.format(ride))
+    nothing_is_asked_for(books, {"total_held"})
+
+
+def test_a_total_that_has_not_come_to_a_ride_is_no_witness_of_it(books: Books) -> None:
+    settled(books)
+    ride = books.world.send(5, 6, 7)[1]
+    all_have_counted(books, "consumer0")
+    by_hand(books.world, ALTER.format(ride))
+    nothing_is_asked_for(books, {"total_held"})
+
+
+def test_nor_is_a_total_that_has_come_to_some_of_the_fresh_rides_and_not_to_that(
+    books: Books,
+) -> None:
+    settled(books)
+    books.world.send(5)
+    books.caught_up("consumer1")
+    ride = books.world.send(6, 7)[0]
+    all_have_counted(books, "consumer0")
+    by_hand(books.world, ALTER.format(ride))
+    nothing_is_asked_for(books, {"total_held"})
+
+
+def lose_the_folder(books: Books) -> None:
+    shutil.rmtree(books.warehouse.folder)
+
+
+def break_the_log(books: Books) -> None:
+    newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+    newest.write_text("{")
+
+
+@pytest.mark.parametrize("lose", [lose_the_folder, break_the_log])
+def test_a_warehouse_that_is_rebuilt_from_postgres_is_no_witness_of_it(
+    books: Books, lose: Callable[[Books], None]
+) -> None:
+    settled(books)
+    totals = standing(books)[1:]
+    lose(books)
+    by_hand(books.world, ALTER.format(100_004))
+    for options in NIGHTS:
+        assert books.run(**options).status == "held"
+        assert "total_held" in last_run(books.world).held
+        assert standing(books)[1:] == totals
