@@ -21,7 +21,7 @@ from analytics.minutes import Minutes, by_minute, collected
 from analytics.pieces import BLOCK
 from analytics.pieces import total as summed
 from analytics.proofs import outbox, ratings, receipts, rollup
-from analytics.readers import missing
+from analytics.readers import carried_over, missing
 from analytics.result import (
     CountedRatings,
     Mismatch,
@@ -182,8 +182,10 @@ class Case:
             upto = min(complete, base.position)
             days = rollup.unproved_days(connection, rollup.proved_upto(connection), upto)
         days |= {file.day for file in self.rides.new}
-        days |= {day for look in self.evidence.looks for day in look.differ.days}
-        return rollup.prove(connection, minutes_of, days, self.frozen.position, complete)
+        doubted = {day for look in self.evidence.looks for day in look.differ.days}
+        return rollup.prove(
+            connection, minutes_of, days | doubted, self.frozen.position, complete, doubted
+        )
 
     def _later(self, judgement: Judgement) -> int:
         """How far the totals that agree have counted by now, if they still agree.
@@ -229,7 +231,9 @@ class Case:
         wrong = self.minutes if self.minutes or not of_minutes else verdict.wrong
         result.rollup = replace(verdict, wrong=wrong)
         self.recounts, of_ratings = judgement.ratings(result.ratings or RatingsVerdict())
-        others = findings.of_proofs(result.receipts, result.outbox)
+        others = findings.of_proofs(
+            result.receipts, result.outbox, held=judgement.holds_receipts(result.receipts)
+        )
         gone = missing(self.connection, self.frozen, self.last)
         result.findings = [*judgement.found(), *gone, *of_minutes, *of_ratings, *others]
         looked_at = ["readers", "records", "rollup", "receipts", "outbox", "ratings", "totals"]
@@ -243,7 +247,8 @@ class Case:
         if self.approval is not None:
             runs.use_approval(self.connection, self.approval, run)
         run.complete(
-            result.status, result.position, result.verdicts, result.findings, self.frozen.readers,
+            result.status, result.position, result.verdicts, result.findings,
+            carried_over(self.connection, self.frozen, self.last),
             result.rides_reread, ledger.oldest_look, self.judgement.records_gone,
             self.judgement.proven(result.ratings),
         )  # fmt: skip

@@ -81,16 +81,20 @@ def emit(
 
 
 def set_back(
-    connection: psycopg.Connection, result: Result, recounts: Sequence[CountedRatings]
+    connection: psycopg.Connection,
+    result: Result,
+    recounts: Sequence[CountedRatings],
+    *,
+    sweeps: bool = True,
 ) -> None:
-    """Have the sweep look at what is missing, and consumers of ratings recount.
+    """Have the sweep look at what is missing, if it `sweeps`, and consumers of ratings recount.
 
     Comes last, since these rows keep workers and consumers waiting. The receipts' row comes first,
     and is locked even if nothing is missing: a repair of the log (`streamer.repair`) waits for it
     before it asks for recounts, so these come after the resets that this run has asked for.
     """
     connection.execute(LOCK)
-    missing = result.receipts.missing.ids if result.receipts else ()
+    missing = result.receipts.missing.ids if result.receipts and sweeps else ()
     if missing:
         connection.execute(SET_BACK, [missing[0]])
     if recounts:

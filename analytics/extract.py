@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
 
-# In a range, unless there are fewer. A file of so many rides of one day is some 1 to 4 MB.
-LEAST_ROWS = 250_000
+# In a range, unless there are fewer. A file of so many rides of one day is some 0.4 to 4 MB.
+LEAST_ROWS = 100_000
 MOST_ROWS = 1_000_000
 BATCH_BYTES = 4_000_000
 

@@ -142,14 +142,16 @@ def of_records(sent: int, seen: int) -> Finding:
     return Finding(RECORDS_MISSING, about, True, f"{sent - seen}")
 
 
-def of_proofs(receipts: ReceiptsVerdict | None, outbox: OutboxVerdict | None) -> Iterable[Finding]:
-    """What is wrong with the receipts and the outbox."""
+def of_proofs(
+    receipts: ReceiptsVerdict | None, outbox: OutboxVerdict | None, *, held: bool = False
+) -> Iterable[Finding]:
+    """What is wrong with the receipts, which may be `held`, and the outbox."""
     if receipts and receipts.missing.rides:
         wrong = receipts.missing
         about = (
             f"{count(wrong.rides, 'ride')} without the outcome of a receipt, from {wrong.ids[0]} on"
         )
-        yield Finding(RECEIPTS_MISSING, about, key=str(wrong.ids))
+        yield Finding(RECEIPTS_MISSING, about, held, str(wrong.ids))
     if receipts and receipts.strange.rides:
         wrong = receipts.strange
         about = f"{count(wrong.rides, 'receipt')} without a ride, from {wrong.ids[0]} on"

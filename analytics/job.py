@@ -138,8 +138,8 @@ class Job:
                 reached(Step.AFTER_PLACING)
                 self.warehouse.publish(files, night, replaced)
                 result.published = True
-            if not judgement.distrusts_postgres:
-                set_back(self.connection, result, case.recounts)
+            sweeps = not judgement.holds_receipts(result.receipts)
+            set_back(self.connection, result, case.recounts, sweeps=sweeps)
             case.complete(run, case.ledger if publishes else case.known.ledger)
             # Again: a repair that has begun since made these resets wrong. One that begins later
             # asks for recounts after this has committed (`set_back`), and a recount comes last.

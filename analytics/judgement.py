@@ -6,7 +6,7 @@ says.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 
 import msgspec
@@ -23,6 +23,7 @@ from analytics.result import (
     CountedRatings,
     Mismatch,
     RatingsVerdict,
+    ReceiptsVerdict,
     RollupVerdict,
     Tally,
     WrongMinute,
@@ -95,7 +96,7 @@ class Judgement:
     # ----------------------------------------------------------------- the totals
 
     def exact(self, position: int) -> Tally:
-        """The sum of the rides up to a mark; blocks that are held count as the warehouse has them."""
+        """The sum of the rides up to a mark, of held blocks as the warehouse has them."""
         held = [look.after for look in self.held_looks if look.after < position]
         return self.evidence.sums.upto(position, held)
 
@@ -137,7 +138,7 @@ class Judgement:
         confirmed = votes.may_be_reset(self._counted, self.confirmed)
         lowest_held = min((look.after for look in self.held_looks), default=None)
         return {
-            each.name: not self.distrusts_postgres
+            each.name: self.is_proven
             and (self.approved or (confirms and not self._is_past(each, lowest_held)))
             for each, confirms in zip(self.compared, confirmed, strict=True)
             if each.wrong
@@ -152,6 +153,8 @@ class Judgement:
         before = self.last.proven if self.last else {}
         if not self.is_proven:
             return before
+        if not self.evidence.known.is_witness:  # what an earlier run has seen is gone
+            before = {}
         rated = _counted_ratings(ratings) if ratings and not ratings.changed else []
         return {
             "totals": votes.confirmed_upto(self._counted, before.get("totals", 0)),
@@ -175,12 +178,17 @@ class Judgement:
             if not any(_touch(mismatch, look) for look in self.held_looks)
         ]
         unsettled = {mismatch.minute for mismatch in open_}
-        wrong = [each for each in verdict.wrong if each.minute not in unsettled]
+        held_days = {day for look in self.held_looks for day in look.differ.days}
+        wrong = [
+            each
+            for each in verdict.wrong
+            if each.minute not in unsettled and each.minute.astimezone(UTC).date() not in held_days
+        ]
         if not wrong:
             return [], found
         # Without any total there is nobody else to ask.
         is_confirmed = self.approved or not self.compared or verdict.upto <= self.confirmed
-        held = self.distrusts_postgres or not is_confirmed
+        held = not self.is_proven or not is_confirmed
         kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
         which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
         about = (
@@ -188,6 +196,11 @@ class Judgement:
         )
         key = " ".join(f"{each.minute} {each.exact} {each.rolled_up}" for each in wrong)
         return ([] if held else wrong), [*found, Finding(kind, about, held, key)]
+
+    def holds_receipts(self, receipts: ReceiptsVerdict | None) -> bool:
+        """Whether the sweep would deliver receipts of rides that are held."""
+        first = min(receipts.missing.ids, default=0) if receipts else 0
+        return self.distrusts_postgres or any(look.known >= first for look in self.held_looks)
 
     def ratings(self, verdict: RatingsVerdict) -> tuple[list[CountedRatings], list[Finding]]:
         """The consumers that are to recount, and what is found of ratings."""

@@ -73,5 +73,20 @@ def called(kind: str, name: str) -> str:
     return f"{printable(kind)} {printable(name)}"
 
 
-def standing(readers: Sequence[FrozenReader]) -> dict[tuple[str, str], int]:
-    return {(each.kind, each.name): each.position for each in readers}
+def carried_over(
+    connection: psycopg.Connection, frozen: Frozen, last: Past | None
+) -> list[FrozenReader]:
+    """The readers that the next run has to find: also those that this one has missed.
+
+    Each at the furthest position that it had; so who has fallen back is found until it is there.
+    """
+    found = {(each.kind, each.name): each for each in frozen.readers}
+    if last is not None:
+        removed = removed_since(connection, last.started_at)
+        for (kind, name), stood in last.positions().items():
+            here = found.get((kind, name))
+            if here is not None:
+                found[kind, name] = here._replace(position=max(here.position, stood))
+            elif (kind, name) not in removed:
+                found[kind, name] = FrozenReader(kind, name, stood)
+    return [*found.values()]

@@ -2,9 +2,9 @@
 
 It guarantees that a total which it calls right is the exact sum of the rides up to the consumer's
 checkpoint, and that one which two witnesses call wrong is reset: by the consumer itself, exactly,
-wherever that stands by then. What only Postgres says is held for a person (`analytics.votes`). Rides
-may be taken meanwhile. The exit status is 0 when everything agrees and everybody is there, 1 when
-something is wrong, held, gone or behind, 2 when the job could not run, 70 for a bug.
+wherever that stands by then. What only Postgres says is held for a person (`analytics.votes`).
+Rides may be taken meanwhile. The exit status is 0 when everything agrees and everybody is there, 1
+when something is wrong, held, gone or behind, 2 when the job could not run, 70 for a bug.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -86,8 +86,12 @@ def judge(
     """The run itself, in a Spark session. Raises Unavailable, psycopg.Error or OSError."""
     if not arguments.check:
         warehouse.make_ready()
-    # Another database's warehouse is refused before Spark takes seconds to start.
-    why_rebuild(warehouse.owners(), freeze(connection).history)
+    try:
+        # Another database's warehouse is refused before Spark takes seconds to start.
+        why_rebuild(warehouse.owners(), freeze(connection).history)
+    except BaseException:
+        warehouse.close()
+        raise
     # Imported late: Spark takes a second, and most problems have shown by now.
     from analytics.job import Job
     from analytics.progress import shown

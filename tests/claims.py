@@ -97,6 +97,41 @@ CLAIMS = {
         "analytics/pieces.py",
         12,
     ),
+    "witnesses": Claim(
+        "No two of Postgres, the warehouse, its ledger and the totals are overruled by one.",
+        "analytics/votes.py",
+        12,
+    ),
+    "second-witness": Claim(
+        "A total is reset only where somebody beside Postgres says so.", "analytics/votes.py", 12
+    ),
+    "rides-held": Claim(
+        "Rides that were changed by hand are named, and nothing is repaired by them.",
+        "analytics/judgement.py",
+        12,
+    ),
+    "approved": Claim("A person's approval is for exactly what was held.", "analytics/runs.py", 12),
+    "ledger": Claim("A ledger that no run has written is not used.", "analytics/evidence.py", 12),
+    "other-writers": Claim(
+        "No run builds on what another writer commits meanwhile.", "analytics/table.py", 12
+    ),
+    "missed": Claim(
+        "A reader that is gone, or was set back, does not agree.", "analytics/readers.py", 12
+    ),
+    "records-counted": Claim(
+        "As many records as were sent are in their tables, or nothing is repaired.",
+        "analytics/judgement.py",
+        12,
+    ),
+    "policy": Claim(
+        "A policy that hides rows ends the run.", "rocket_rides/session_settings.py", 12
+    ),
+    "plain": Claim("So does a view in a table's place.", "analytics/plain.py", 12),
+    "rotation": Claim(
+        "Each old ride is compared with Postgres within `REREAD_DAYS`.",
+        "analytics/rotation.py",
+        12,
+    ),
     "minute-repaired": Claim(
         "A wrong minute is found and computed anew.", "analytics/proofs/rollup.py", 12
     ),

@@ -63,7 +63,9 @@ def prove(
     if not one_row(connection.execute(ARE_THERE))[0]:
         return RatingsVerdict(), base
     stand = connection.execute(STAND).fetchall()
-    marks = sorted({min(position, upto) for _, position, *_ in stand})
+    # Consumers go on while a run reads, and all ratings up to a checkpoint are settled.
+    furthest = max([upto, *(position for _, position, *_, stray in stand if not stray)])
+    marks = sorted({upto, *(min(position, furthest) for _, position, *_ in stand)})
     full = [rated for rated in base.ratings if rated.upto % BLOCK == 0]
     after = full[-1].upto if full else 0
     reread = {rated.upto: rated for rated in again(full)}
@@ -71,8 +73,9 @@ def prove(
         rated.upto: rated for rated in full if any(rated.after < m < rated.upto for m in marks)
     }
     ranges = extract.cut_into_ranges(
-        connection, after, upto, spark.defaultParallelism, extract.this_table(connection, "ratings")
-    )
+        connection, after, furthest, spark.defaultParallelism,
+        extract.this_table(connection, "ratings"),
+    )  # fmt: skip
     ranges += [CountedRange(rated.after, rated.upto, rated.ratings) for rated in reread.values()]
     sums = list[Sum]()
     if ranges:
@@ -98,12 +101,14 @@ def prove(
             sum(rated.stars for rated in known) + sum(s.stars for s in read),
         )
 
-    claims = [(min(position, upto), (ratings, stars)) for _, position, ratings, stars, _ in stand]
+    claims = [
+        (min(position, furthest), (ratings, stars)) for _, position, ratings, stars, _ in stand
+    ]
     for_table = [exact(at) == claim for at, claim in claims]
     held = changed if changed and not any(for_table) else []
     consumers = []
     for row in stand:
-        ratings, stars = exact(min(row[1], upto), held)
+        ratings, stars = exact(min(row[1], furthest), held)
         consumers.append(CountedRatings._make([*row, ratings, stars]))
     if held:  # the ledger keeps what it knows
         return RatingsVerdict(consumers, tuple(held)), base
@@ -129,7 +134,7 @@ def _with(rated: Rated, sums: Sequence[Sum]) -> Rated:
 
 def _new(sums: Sequence[Sum], after: int, upto: int, now: datetime) -> list[Rated]:
     """The blocks with ratings past `after`; the last may not be full yet."""
-    numbers = sorted({each.number for each in sums if each.last > after})
+    numbers = sorted({each.number for each in sums if after < each.last <= upto})
     blocks = [
         Rated(max(number * BLOCK, after), min((number + 1) * BLOCK, upto), 0, 0, now)
         for number in numbers

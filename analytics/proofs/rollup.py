@@ -109,11 +109,13 @@ def prove(
     days: Iterable[date],
     frozen: int,
     complete: int,
+    doubted: AbstractSet[date] = frozenset(),
 ) -> tuple[RollupVerdict, list[Mismatch]]:
     """Compare the minutes of these days; also returns where the warehouse is wrong.
 
     `minutes_of` adds up the rides of days, up to the ride `frozen`. `complete` is the
-    `complete_to` by which the days were chosen: all unproved rides up to there are in them.
+    `complete_to` by which the days were chosen: all unproved rides up to there are in them. Of the
+    days that are `doubted`, Postgres counts all minutes once more: the warehouse has other rides.
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
     mismatches: list[Mismatch] = []
@@ -124,9 +126,16 @@ def prove(
         with connection.transaction():
             connection.execute(ONE_SNAPSHOT)
             rows = _read(connection, some, frozen)
-            minutes = comparable(exact, rows)
-            differ = [minute for minute in minutes if differs(minute, exact, rows)]
-            recounted = _recount(connection, differ, rows.upto)
+            doubts = {day for day in some if day in doubted}
+            recounted = _recount(connection, doubts, rows.upto)
+            minutes = comparable({**exact, **recounted}, rows)
+            differ = [
+                minute
+                for minute in minutes
+                if differs(minute, exact, rows) or _day(minute) in doubts
+            ]
+            rest = {_day(minute) for minute in differ} - doubts
+            recounted |= _recount(connection, rest, rows.upto)
         upto, compared = min(upto, rows.upto), compared + len(minutes)
         of_rollup, of_warehouse = judge(differ, exact, recounted, rows)
         wrong += of_rollup
@@ -180,12 +189,16 @@ def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows
     return Rows(upto, kept, set(aside or ()), later)
 
 
+def _day(minute: datetime) -> date:
+    return minute.astimezone(UTC).date()
+
+
 def _recount(
-    connection: psycopg.Connection, minutes: Iterable[datetime], upto: int
+    connection: psycopg.Connection, days: Iterable[date], upto: int
 ) -> dict[datetime, Minute]:
-    """All minutes of the days that these minutes are in, as Postgres counts them."""
+    """All minutes of these days, as Postgres counts them."""
     recounted: dict[datetime, Minute] = {}
-    for day in sorted({minute.astimezone(UTC).date() for minute in minutes}):
+    for day in sorted(days):
         for minute, *row in connection.execute(RECOUNT, {"day": day, "upto": upto}):
             recounted[minute] = Minute(*row)
     return recounted

@@ -26,7 +26,10 @@ INSERT = """
            now() - make_interval(secs => (%(count)s - number) * 0.0864)
     FROM generate_series(1, %(count)s) number
 """
-SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
+SENT = """
+    UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position),
+        records_sent = (SELECT count(*) FROM log_records)
+"""
 
 
 def stage(connection: psycopg.Connection, records: int, minutes_ago: int = 0) -> None:

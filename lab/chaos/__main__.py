@@ -4,7 +4,8 @@ It starts its own fleet on private servers: Postgres, Redis and its replica, an 
 three totals, two rollups, a consumer of ratings and two workers for receipts. Clients post and rate
 rides until they are answered; some stop half-way. Meanwhile a nemesis injects the faults that
 `--faults` names, as the seed determines. Where there is Spark, the nightly job runs again and
-again. Then all faults are undone, the fleet settles, and every ride is checked.
+again. Then all faults are undone, the fleet settles, what the job believes is tampered with, and
+every ride is checked.
 
 Status 0: no ride was lost, counted twice or out of order, and nothing else was wrong, except for
 what a restore had to undo. Status 1: there is a line for each finding, and the folder of the logs

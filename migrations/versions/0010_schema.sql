@@ -174,7 +174,7 @@ CREATE TABLE consumer_states (
     total_distance numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT consumer_states_total_distance
         CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
-    -- How many rides these are: a lost and a doubled ride of one length would cancel in the metres.
+    -- How many rides these are: what cancels in the metres need not cancel here.
     rides bigint NOT NULL DEFAULT 0 CONSTRAINT consumer_states_rides CHECK (rides >= 0),
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 ) WITH (fillfactor = 50);

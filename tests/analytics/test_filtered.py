@@ -35,6 +35,7 @@ def as_reconciler(books: Books) -> Iterator[dict[str, str]]:
     connection.execute("DROP OWNED BY reconciler; DROP ROLE reconciler", prepare=False)
 
 
+@pytest.mark.proves("policy")
 @pytest.mark.parametrize("known", [False, True], ids=["a first run", "a later run"])
 @pytest.mark.parametrize("table", TABLES)
 def test_a_policy_ends_the_run_of_the_documented_role(
@@ -80,6 +81,7 @@ def test_the_documented_role_runs_where_no_policy_is(
         assert reconcile(books.world, *option, **as_reconciler)[::2] == (0, "")
 
 
+@pytest.mark.proves("plain")
 @pytest.mark.parametrize("table", TABLES)
 def test_a_view_in_front_of_a_table_ends_the_run(
     books: Books, reconcile: Reconcile, table: str

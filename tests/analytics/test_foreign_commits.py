@@ -81,6 +81,7 @@ def test_files_that_another_writer_has_only_united_are_read_on(books: Books) -> 
         assert in_warehouse(books) == in_postgres(books)
 
 
+@pytest.mark.proves("other-writers")
 @pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
 def test_what_another_writer_commits_during_a_run_is_not_built_upon(
     books: Books, *, full: bool

@@ -67,6 +67,7 @@ def name_an_older_one(books: Books) -> None:
     name_another(books, older)
 
 
+@pytest.mark.proves("ledger")
 @pytest.mark.parametrize(
     "attack", [alter_a_number, lose_it, empty_it, name_an_altered_one, name_an_older_one]
 )

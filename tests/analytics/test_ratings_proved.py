@@ -1,5 +1,7 @@
 """The ratings of a night: Spark finds a consumer that is off by one star, and has it recount."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import pytest
 
 from consumers.ratings.stars import Stars
@@ -42,3 +44,29 @@ def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
     behind.run_once()
     assert (wrong.handler.ratings, wrong.handler.stars) == (3, 9)
     assert books.run().agrees
+
+
+def test_a_consumer_that_goes_on_while_a_run_reads_is_right(books: Books) -> None:
+    """It stands past what the run has frozen, by the time that its ratings are added up."""
+    world = books.world
+    first, second = world.send(1, 2)
+    consumer = Reader(world.log(), Stars(world.connect(), "ratings0"))
+
+    def rate(ride: int) -> None:
+        world.connection.execute(RATE, [ride, 5])
+        drain(world.streamer())
+        consumer.run_once()
+
+    def shown(stage: str) -> AbstractContextManager[object]:
+        if stage == "Extracting new rides":
+            rate(second)
+        return nullcontext()
+
+    rate(first)
+    met = books.job(shown).run_once()
+    assert met.ratings is not None
+    assert [(each.ratings, each.exact_ratings) for each in met.ratings.consumers] == [(2, 2)]
+    assert met.ratings.agrees
+    again = books.run()
+    assert again.ratings is not None
+    assert again.ratings.agrees

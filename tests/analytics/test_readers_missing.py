@@ -4,7 +4,15 @@ import pytest
 
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
-from tests.support.attacks import PLACES, TOTALS, all_have_counted, by_hand, settled, standing
+from tests.support.attacks import (
+    PLACES,
+    REMOVE,
+    TOTALS,
+    all_have_counted,
+    by_hand,
+    settled,
+    standing,
+)
 from tests.support.books import Books
 from tests.support.completed_runs import last_run
 from tests.support.entries import RATE
@@ -37,11 +45,6 @@ MISSING = {
     "an empty rollup": (WIPE_THE_ROLLUP, "reader_behind", ["rollup"]),
     "no receipt": (WIPE_THE_RECEIPTS, "reader_behind", ["receipts"]),
 }
-# As `python -m consumers.remove` does it.
-REMOVE = """
-    WITH gone AS (DELETE FROM checkpoints WHERE name = %s RETURNING kind, name)
-    INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
-"""
 
 
 @pytest.fixture
@@ -57,6 +60,7 @@ def everybody(books: Books) -> Books:
     return books
 
 
+@pytest.mark.proves("missed")
 @pytest.mark.parametrize("missing", MISSING)
 def test_who_is_missing_or_was_set_back_does_not_agree(
     everybody: Books, reconcile: Reconcile, missing: str
@@ -115,6 +119,7 @@ def test_the_oldest_rides_are_missed_although_their_receipts_are_there(everybody
         assert standing(everybody) == before
 
 
+@pytest.mark.proves("records-counted")
 def test_a_record_that_was_sent_and_has_no_row_is_missed(everybody: Books) -> None:
     """Of whatever kind: this one is a rating's."""
     by_hand(everybody.world, "DELETE FROM ratings")

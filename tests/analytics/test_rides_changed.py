@@ -65,6 +65,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.proves("rides-held")
 @pytest.mark.parametrize("change", CHANGES)
 def test_rides_that_were_changed_in_postgres_are_named_and_held_and_nothing_is_repaired(
     books: Books, change: str

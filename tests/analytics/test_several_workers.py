@@ -36,7 +36,7 @@ from analytics import reconcile, session
 session.WORKER_WITHIN = 3
 reconcile.main()
 """
-RIDES = 200_000  # eight tasks, two at a time
+RIDES = 400_000  # four tasks, two at a time
 SHORT = RIDES * 2 // 3  # where a total stands that is wrong
 EVERY_HALF_SECOND = "timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'"
 # The statement of a task that reads its range, and whether it waits for a lock.
@@ -159,6 +159,7 @@ def test_workers_find_a_millimetre_although_one_of_them_is_killed(world: World) 
     books = Books(world)
     books.add_many(RIDES, at=EVERY_HALF_SECOND)
     books.claim("short", SHORT, drift=-MILLIMETRE)
+    books.claim("witness", RIDES)
     with submitted(world, a_spark_of_its_own(world.folder)) as job:
         kill_a_worker(world, job)
         drifted = job.wait(SPARK_PATIENCE)
@@ -166,7 +167,8 @@ def test_workers_find_a_millimetre_although_one_of_them_is_killed(world: World) 
     told = json.loads((world.folder / "told.json").read_text(), parse_float=Decimal)
     _, metres = world.truth
     assert told["total"] == {"rides": RIDES, "distance": metres}
-    assert [consumer["drift"] for consumer in told["consumers"]] == [-MILLIMETRE]
+    drifts = {one["name"]: (one["drift"], one["reset"]) for one in told["consumers"]}
+    assert drifts == {"short": (-MILLIMETRE, True), "witness": (0, False)}
     assert told["mismatches"] == []
     rides = polars.scan_delta(str(world.folder / "warehouse" / "rides"))
     sums = polars.len(), polars.n_unique("id"), polars.sum("distance")
@@ -206,6 +208,7 @@ def tells_what_ran_under_which_settings(events: Path) -> None:
     assert {name: settings[name] for name in expected} == expected
     assert {event["Properties"]["spark.job.description"] for event in of("JobStart")} == {
         "Waiting for a worker",
+        "Counting records",
         "Extracting new rides",
         "Adding up new rides",
         "Adding up minutes",

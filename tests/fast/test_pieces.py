@@ -11,7 +11,7 @@ from analytics.look import Look
 from analytics.pieces import BLOCK, between
 from analytics.result import Compared, Tally
 from analytics.votes import Sums
-from tests.support.copies import Ride, cut, looks_at, one_by_one
+from tests.support.copies import Ride, cut, digests_of, ledger_of, looks_at, one_by_one
 from tests.support.properties import always, briefly
 
 # Near the ends of blocks, where a cut may be wrong by one.
@@ -43,9 +43,10 @@ def test_whatever_the_nights_were_every_total_is_that_of_the_rides(
     ledger = Ledger()
     for upto in nights:
         new = [ride for ride in rides if ledger.position < ride.id <= upto]
-        ledger = ledger.extended(upto, cut(new))
+        digests = digests_of([ride for ride in rides if ride.id <= upto])
+        ledger = ledger.extended(upto, cut(new), digests)
     counted = [ride for ride in rides if ride.id <= ledger.position]
-    assert ledger == Ledger().extended(ledger.position, cut(counted))
+    assert ledger == ledger_of(counted, ledger.position)
     assert ledger == msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger)
     assert ledger.total == one_by_one(rides, 0, ledger.position)
     fresh = [ride for ride in rides if ride.id > ledger.position]

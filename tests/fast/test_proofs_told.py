@@ -4,6 +4,9 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
+
+from analytics.findings import of_proofs
 from analytics.report.machine import as_json
 from analytics.report.text import as_text
 from analytics.result import (
@@ -16,7 +19,7 @@ from analytics.result import (
     Tally,
     WrongRides,
 )
-from tests.support.results import MINUTE, PROVED, RIGHT, UNPROVED
+from tests.support.results import MINUTE, MISSED, PROVED, RIGHT, UNPROVED
 
 
 def lines(result: Result) -> list[str]:
@@ -92,18 +95,32 @@ def test_few_minutes_are_named_and_all_are_counted() -> None:
     assert "  and 2 more" in told
 
 
-def test_anything_wrong_is_drift() -> None:
-    one = WrongRides(1, (1,))
-    for wrong in (
-        {"rollup": UNPROVED.rollup},
-        {"receipts": ReceiptsVerdict(missing=one)},
-        {"receipts": ReceiptsVerdict(strange=one)},
-        {"outbox": OutboxVerdict(sent=one)},
-        {"outbox": OutboxVerdict(orphans=one)},
-        {"outbox": OutboxVerdict(different=one)},
-    ):
-        assert not replace(PROVED, **wrong).agrees
-    assert replace(PROVED, rollup=RollupVerdict(set_aside=3)).agrees  # a gap that is known
+@pytest.mark.parametrize(
+    ("receipts", "outbox"),
+    [
+        (ReceiptsVerdict(missing=WrongRides(1, (1,))), None),
+        (ReceiptsVerdict(strange=WrongRides(1, (1,))), None),
+        (None, OutboxVerdict(sent=WrongRides(1, (1,)))),
+        (None, OutboxVerdict(orphans=WrongRides(1, (1,)))),
+        (None, OutboxVerdict(different=WrongRides(1, (1,)))),
+    ],
+)
+def test_anything_wrong_is_found(
+    receipts: ReceiptsVerdict | None, outbox: OutboxVerdict | None
+) -> None:
+    [found] = of_proofs(receipts, outbox)
+    assert found.part == ("receipts" if receipts else "outbox")
+    assert replace(PROVED, findings=[found]).status == "wrong"
+    assert PROVED.status == "agreed"
+    assert RollupVerdict(set_aside=3).agrees  # a gap that is known
+
+
+def test_a_reader_that_is_missing_is_said_although_all_else_agrees() -> None:
+    told = lines(replace(PROVED, findings=[MISSED]))
+    assert "Found: total consumer2 is gone" in told
+    assert told[-1] == "All totals agree; 1 reader is missing or behind."
+    several = lines(replace(PROVED, findings=[MISSED, MISSED]))
+    assert several[-1] == "All totals agree; 2 readers are missing or behind."
 
 
 def test_a_program_reads_the_same() -> None:

@@ -3,11 +3,14 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import msgspec
 import pytest
 
+from analytics.findings import Finding
 from analytics.report.machine import as_json
 from analytics.report.page import as_html
 from analytics.report.text import as_text
@@ -19,11 +22,15 @@ from tests.support.results import (
     CHECKED,
     DRIFTED,
     EMPTY,
+    FILES_CHANGED,
+    MISCOUNTED,
     MISMATCHED,
     PROVED,
+    RIDES_CHANGED,
     RIGHT,
     STRAY,
     UNPROVED,
+    WAITING,
     consumer,
     run,
 )
@@ -49,6 +56,8 @@ for_a_person = pytest.mark.parametrize("told", [as_text, on_page], ids=["termina
         (DRIFTED, "+0.001", "wrong: reset requested"),
         (CHECKED, "-0.001", "wrong: not repaired (--check)"),
         (STRAY, "0.000", "stands past every record sent"),
+        (WAITING, "+0.001", "wrong: held"),
+        (MISCOUNTED, "0.000", "+1 rides: reset requested"),
     ],
 )
 def test_a_person_reads_the_drift_what_follows_and_the_verdict(
@@ -68,26 +77,48 @@ def test_a_person_reads_the_drift_what_follows_and_the_verdict(
 
 
 @for_a_person
-def test_a_mismatch_is_told_with_the_way_out(told: Callable[[Result], str]) -> None:
+def test_what_is_held_is_told_ride_by_ride_with_the_ways_out(told: Callable[[Result], str]) -> None:
     said = told(MISMATCHED)
-    assert "rides 1001 to 2000\n" in said
-    assert "Postgres is right; no resets were requested." in said
-    assert "python -m analytics.reconcile --full" in said
-    assert "The warehouse and Postgres disagree: nothing was repaired." in said
+    assert "Held: Postgres was changed: 3 rides of 1001 to 2000" in said
+    there = "2026-11-20 09:30:00+00:00"
+    for line in (
+        f"ride 1007: Postgres no such ride; warehouse {there} 539.837 m\n",
+        f"ride 1008: Postgres {there} 7.000 m; warehouse {there} 539.837 m\n",
+        "and 1 more\n",
+        "python -m analytics.approve 12 --reason '...'",
+        "python -m analytics.approve 12 --put-back",
+        "1 finding is held until somebody decides; all totals agree.",
+    ):
+        assert line in said
+
+
+@for_a_person
+def test_what_is_repaired_needs_nobodys_approval(told: Callable[[Result], str]) -> None:
+    said = told(run(consumer(0), findings=[FILES_CHANGED], published=True))
+    assert "the warehouse was changed: ride 7" in said
+    assert "approve" not in said
+    held = replace(MISMATCHED, run=None, findings=[without_rides(RIDES_CHANGED)])
+    assert "python -m analytics.approve RUN --reason '...'" in told(held)
+    assert "--put-back" not in told(held)
+
+
+def without_rides(finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, rides=())
 
 
 def test_a_mismatch_is_told_in_figures() -> None:
     said = as_text(MISMATCHED)
-    assert re.search(r"warehouse +999 rides +10\.000 m\n", said)
-    assert re.search(r"Postgres +1,000 rides +549\.837 m\n", said)
-    assert re.search(r"difference +-1 +-539\.837 m\n", said)
+    assert re.search(r"rides 1001 to 2000\n", said)
+    assert re.search(r"warehouse +1,000 rides +549\.837 m\n", said)
+    assert re.search(r"Postgres +999 rides +10\.000 m\n", said)
+    assert re.search(r"difference +\+1 +\+539\.837 m\n", said)
 
 
 def test_the_summary_tells_all_of_history() -> None:
     said = as_text(RIGHT)
     assert re.search(r"new to the warehouse +1,000 rides +500,000\.000 m\n", said)
     assert re.search(r"history, up to position 4011 +3,000 rides +1,234,567\.891 m\n", said)
-    assert "Checked 3 ranges of the warehouse against Postgres; 12.3 seconds in all." in said
+    assert "Compared 250,000 old rides with Postgres, in 3 blocks; 12.3 seconds in all." in said
 
 
 @for_a_person
@@ -127,13 +158,38 @@ def test_a_program_reads_numbers_under_names_that_stay() -> None:
         "stray": False,
         "wrong": True,
         "reset": True,
+        "rides": 3000,
+        "exact_rides": 3000,
     }
     assert read["new"] == {"rides": 1000, "distance": "500000.000"}
     assert (read["agrees"], read["repairing"], read["reconciliation"]) == (False, True, 9)
     assert read["started_at"] == "2026-11-21T03:00:00Z"
-    [mismatch] = json.loads(as_json(MISMATCHED), parse_float=str)["mismatches"]
+
+
+def test_a_program_reads_what_was_found_and_the_rides_as_both_sides_have_them() -> None:
+    read = json.loads(as_json(replace(MISMATCHED, verdicts={"warehouse": "held"})), parse_float=str)
+    assert (read["run"], read["status"], read["agrees"]) == (12, "held", False)
+    assert read["verdicts"] == {"warehouse": "held"}
+    [mismatch] = read["mismatches"]
     assert (mismatch["after"], mismatch["upto"]) == (1000, 2000)
-    assert mismatch["difference"] == {"rides": -1, "distance": "-539.837"}
+    assert mismatch["difference"] == {"rides": 1, "distance": "539.837"}
+    [finding] = read["findings"]
+    rides = finding.pop("rides")
+    assert finding == {
+        "kind": "rides_changed",
+        "part": "warehouse",
+        "held": True,
+        "about": RIDES_CHANGED.about,
+        "key": "1000 abc",
+        "after": 1000,
+        "upto": 2000,
+        "differing": 3,
+    }
+    taken = {"created_at": "2026-11-20T09:30:00Z", "distance": "539.837"}
+    assert rides == [
+        {"id": 1007, "postgres": None, "warehouse": taken},
+        {"id": 1008, "postgres": taken | {"distance": 7}, "warehouse": taken},
+    ]
 
 
 @for_a_person
@@ -169,8 +225,10 @@ def test_the_page_names_what_is_wrong_beside_the_totals() -> None:
 
 
 def test_the_page_shows_the_verdicts_of_the_nights() -> None:
-    past = [PastRun(2, NIGHT, True, True, False), PastRun(1, NIGHT)]
+    verdicts = {"totals": "agreed", "readers": "wrong", "warehouse": "held"}
+    past = [PastRun(2, NIGHT, "held", verdicts), PastRun(1, NIGHT)]
     told = " ".join(Markup(as_html(PROVED, past)).text.split())
     second, first = (f"{number}, 2026-11-20 03:00 UTC" for number in (2, 1))
-    assert f"{second} agrees agrees wrong not compared not compared {first} not compared" in told
+    assert f"{second} agrees wrong held not compared" in told
+    assert f"{first} not compared" in told
     assert "Night by night" not in as_html(PROVED, [])

@@ -37,6 +37,7 @@ class Blind(random.Random):
         return population[-1:]
 
 
+@pytest.mark.proves("rotation")
 @pytest.mark.parametrize("days", [12, 30, 90])
 @pytest.mark.parametrize("rides", [[100] * 40, [1, 1000, 3] * 13, [1000] + [1] * 39])
 def test_within_reread_days_each_block_is_looked_at(days: int, rides: list[int]) -> None:

@@ -64,6 +64,7 @@ CASES = [
 ]
 
 
+@pytest.mark.proves("witnesses")
 @pytest.mark.parametrize(("postgres", "warehouse", "proven", "totals", "right"), CASES)
 def test_two_witnesses_decide(
     postgres: Sequence[int],
@@ -160,6 +161,7 @@ def a_total(position: int, rides_off: int = 0, off: int = 0) -> Counted:
 RIGHT = a_total(20)
 
 
+@pytest.mark.proves("second-witness")
 @pytest.mark.parametrize(
     ("counted", "proven", "may"),
     [

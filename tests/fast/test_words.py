@@ -5,9 +5,20 @@ from decimal import Decimal
 import pytest
 
 from analytics.report.verdict import verdict
-from analytics.result import Compared, Mismatch, Result, Tally
+from analytics.result import Compared, Result
 from rocket_rides.words import age, aligned, count, metres, number, plain, printable, signed
-from tests.support.results import CHECKED, DRIFTED, EMPTY, MISMATCHED, RIGHT, STRAY, consumer, run
+from tests.support.results import (
+    CHECKED,
+    DRIFTED,
+    EMPTY,
+    FILES_CHANGED,
+    MISMATCHED,
+    RIDES_CHANGED,
+    RIGHT,
+    STRAY,
+    consumer,
+    run,
+)
 
 DIGITS = Decimal("12345678901234567890123456789012345.678")
 
@@ -71,9 +82,6 @@ def repaired(*wrong: Compared) -> Result:
     return run(*wrong, resets=[one.name for one in wrong])
 
 
-DIFFERS = [Mismatch(0, 9, Tally(1, Decimal(1)), Tally(2, Decimal(2)))]
-
-
 @pytest.mark.parametrize(
     ("result", "said"),
     [
@@ -88,18 +96,19 @@ DIFFERS = [Mismatch(0, 9, Tally(1, Decimal(1)), Tally(2, Decimal(2)))]
             run(consumer(0, "1"), consumer(1, stray=True), resets=["consumer0"]),
             "2 of 2 consumers are wrong; 1 of them will be reset.",
         ),
-        (MISMATCHED, "The warehouse and Postgres disagree: nothing was repaired."),
+        (MISMATCHED, "1 finding is held until somebody decides; all totals agree."),
         (
-            run(consumer(0, "1"), mismatches=DIFFERS),
-            "disagree, and the only consumer is wrong: nothing was repaired.",
+            run(consumer(0), findings=[FILES_CHANGED], published=True),
+            "The warehouse had been changed, and was read again; all totals agree.",
         ),
         (
-            run(consumer(0), mismatches=DIFFERS, reconciliation=9),
-            "disagreed with Postgres and was rebuilt.",
+            run(consumer(0), findings=[FILES_CHANGED], repairing=False),
+            "The warehouse had been changed, and is to be read again; all totals agree.",
         ),
         (
-            run(consumer(0, "1"), mismatches=DIFFERS, reconciliation=9),
-            "was rebuilt, and the only consumer was wrong and will be reset.",
+            run(consumer(0, "1"), findings=[RIDES_CHANGED, RIDES_CHANGED, FILES_CHANGED]),
+            "2 findings are held until somebody decides; the warehouse had been changed, and is to"
+            " be read again; the only consumer is wrong; none will be reset.",
         ),
     ],
 )

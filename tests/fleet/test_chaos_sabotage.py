@@ -3,7 +3,6 @@
 Each scenario is also played unbroken: then it has nothing to say.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,78 +15,16 @@ from consumers.checkpoint import MOVE
 from consumers.gaps import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
-from lab.chaos.fleet import LONGEST_LOG
-from lab.chaos.observer import LogReader, Told
-from lab.chaos.postgres_pair import SETTINGS
-from lab.chaos.trace.judge import Verdict, judge
-from lab.chaos.trace.recorder import Recorder
-from lab.chaos.trace.recording import Recording, Struck, read
 from rocket_rides.log import Staged, decode
 from rocket_rides.terms import Range, Term, Terms
 from streamer.barrier import Barrier
-from streamer.drain import Streamer
-from tests.support.clusters import fresh_world, migrated
-from tests.support.disasters import flush
 from tests.support.entries import RIDE
-from tests.support.world import (
-    Consumer,
-    World,
-    catch_up,
-    drain,
-    eventually,
-    take,
-    transaction,
-)
+from tests.support.recorded import Recorded, Scenario, recordable, recorded_on, two_batches
+from tests.support.world import catch_up, drain, take, transaction
 
 Patch = pytest.MonkeyPatch
 STRANGER = Term("0123456789abcdef", 0)
-# A database with a slot can't be dropped.
-FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
 
-
-class Recorded:
-    """A world of which a recorder and an onlooker tell the judge."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.streamer: Streamer
-        self.consumer: Consumer
-        self.file = world.folder / "recording"
-        self.recording = Recording(self.file)
-        self.seen: list[Told] = []
-        self.onlookers = (
-            Recorder(lambda: world.postgres_url, self.recording),
-            LogReader(lambda: world.redis.url, world.stream, self.note),
-        )
-
-    def note(self, entry: Told) -> None:
-        self.seen.append(entry)
-        self.recording.write(entry)
-
-    def count(self) -> None:
-        """Send what is staged, and count it."""
-        drain(self.streamer)
-        catch_up(self.consumer)
-
-    def lose_the_log(self) -> None:
-        """Once the onlooker has seen all of it."""
-        eventually(lambda: len(self.seen) == len(self.world.records()), "an onlooker")
-        flush(self.world)
-        self.recording.write(Struck("redis-flush", 0, time.monotonic()))
-
-    def judged(self, scenario: "Scenario") -> Verdict:
-        for onlooker in self.onlookers:
-            onlooker.start()
-        self.streamer, self.consumer = self.world.streamer(), self.world.consumer(batch_size=2)
-        scenario(self)
-        for onlooker in self.onlookers:
-            onlooker.end()
-        self.recording.close()
-        self.world.connection.execute(FORGET)
-        return judge(lambda: read(self.file), LONGEST_LOG)
-
-
-Scenario = Callable[[Recorded], None]
 Sabotage = Callable[[Patch], None]
 
 
@@ -100,12 +37,6 @@ def out_of_order(recorded: Recorded) -> None:
         slow.commit()
     recorded.world.take(3)
     recorded.count()
-
-
-def two_batches(recorded: Recorded) -> None:
-    for distance in (1, 2):
-        recorded.world.take(distance)
-        recorded.count()
 
 
 def a_lost_log(recorded: Recorded) -> None:
@@ -140,7 +71,7 @@ def skip_the_barrier(patch: Patch) -> None:
 def move_the_checkpoint_alone(patch: Patch) -> None:
     patch.setattr(
         "consumers.totals.total.ADD",
-        "SELECT total_distance FROM consumer_states WHERE %s > 0 AND name = %s",
+        "SELECT rides, total_distance FROM consumer_states WHERE %s > 0 AND %s > 0 AND name = %s",
     )
 
 
@@ -199,15 +130,14 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def server(prepared: Path) -> Iterator[Postgres]:
-    """One that can be recorded."""
-    with migrated(prepared, SETTINGS) as postgres:
+    with recordable(prepared) as postgres:
         yield postgres
 
 
 @pytest.fixture
 def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Recorded]:
-    with fresh_world(server, redis, tmp_path) as world:
-        yield Recorded(world)
+    with recorded_on(server, redis, tmp_path) as world:
+        yield world
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

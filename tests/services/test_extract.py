@@ -1,24 +1,33 @@
 """What Spark's tasks are to read: ranges of rides, of the table that the driver sees."""
 
-from analytics.extract import cut_into_ranges, this_table
+import pytest
+
+from analytics import extract
+from analytics.extract import CountedRange, cut_into_ranges, this_table
+from analytics.pieces import BLOCK
 from tests.support.world import World
 
 MANY = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, 25000)"
 HOLE = "SELECT setval('log_position', (SELECT last_value FROM log_position) + 1000000)"
+COUNT = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
 
 
-def test_ranges_hold_equal_numbers_of_rides_whatever_the_holes(world: World) -> None:
+def test_ranges_are_of_whole_blocks_with_enough_rides_whatever_the_holes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extract, "LEAST_ROWS", 50_000)
     for _ in range(3):
         world.connection.execute(MANY)
         world.connection.execute(HOLE)
-    [last, *_] = world.take(*[1] * 10)
-    last += 9
+    [first, *_, last] = world.take(*[1] * 10)
     ranges = cut_into_ranges(world.connection, 0, last, parallelism=100)
-    counts = [
-        world.value("SELECT count(*) FROM rides WHERE id > %s AND id <= %s", after, upto)
-        for after, upto, _ in ranges
-    ]
-    assert counts == [range_.rides for range_ in ranges] == [25_000] * 3 + [10]
+    assert [range_.rows for range_ in ranges] == [50_000, 25_010]
+    assert [world.value(COUNT, after, upto) for after, upto, _ in ranges] == [50_000, 25_010]
+    assert [range_.after for range_ in ranges] == [0, ranges[0].upto]
+    assert ranges[0].upto % BLOCK == 0
+    assert ranges[1].upto == last
+    # A range that begins within a block has the rest of it.
+    assert cut_into_ranges(world.connection, first, last, 2) == [CountedRange(first, last, 9)]
     assert cut_into_ranges(world.connection, last, last + 10_000_000, parallelism=2) == []
 
 

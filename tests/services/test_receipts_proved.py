@@ -208,12 +208,12 @@ def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> 
 
 def test_a_sample_is_of_different_stretches_below_the_new_rides() -> None:
     chances = [random.Random(seed) for seed in range(99)]
-    chosen = {stretch for chance in chances for stretch in sample(1, 10 * SAMPLED, chance)}
+    chosen = {stretch for chance in chances for stretch in sample(0, 10 * SAMPLED, chance)}
     assert len(chosen) == 10
     assert {upto - after for after, upto in chosen} == {SAMPLED}
     assert max(upto for _, upto in chosen) == 10 * SAMPLED
     for upto, number in ((SAMPLED - 1, 0), (3 * SAMPLED, 3), (99 * SAMPLED, SAMPLE)):
-        found = sample(1, upto, random.Random(1))
+        found = sample(0, upto, random.Random(1))
         assert len(set(found)) == number
         assert found == sorted(found)
 

@@ -38,6 +38,11 @@ ASKED = """
          + (SELECT count(*) FROM checkpoints WHERE recount)
          + (SELECT set_backs FROM receipts_state)
 """
+# As `python -m consumers.remove` does it; the reader's name.
+REMOVE = """
+    WITH gone AS (DELETE FROM checkpoints WHERE name = %s RETURNING kind, name)
+    INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
+"""
 TOTALS_NOW = "SELECT name, total_distance FROM consumer_states ORDER BY name"
 
 Taken = tuple[datetime, Decimal]  # when, and how many metres

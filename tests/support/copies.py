@@ -53,10 +53,13 @@ def cut(of: Sequence[Ride], marks: Sequence[int] = ()) -> list[Piece]:
 
 def ledger_of(of: Sequence[Ride], upto: int, now: datetime = NEVER) -> Ledger:
     """The ledger of a run that has read all rides up to there."""
-    numbers = {(ride.id - 1) // BLOCK for ride in of}
-    in_rows = as_rows(of)
-    digests = {each: in_rows.digest(each * BLOCK, (each + 1) * BLOCK) for each in numbers}
-    return Ledger().extended(upto, cut(of), digests, now)
+    return Ledger().extended(upto, cut(of), digests_of(of), now)
+
+
+def digests_of(of: Sequence[Ride]) -> dict[int, str]:
+    """The digest of each block, by its number."""
+    in_rows, numbers = as_rows(of), {(ride.id - 1) // BLOCK for ride in of}
+    return {each: in_rows.digest(each * BLOCK, (each + 1) * BLOCK) for each in numbers}
 
 
 def looks_at(

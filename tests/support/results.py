@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from analytics import findings
+from analytics.findings import Finding
 from analytics.result import (
     Compared,
     Mismatch,
@@ -15,12 +17,13 @@ from analytics.result import (
     WrongMinute,
     WrongRides,
 )
+from analytics.rows import Differing, Fields
 
 TOTAL = Decimal("1234567.891")
 
 
 def run(*consumers: Compared, **more: Any) -> Result:
-    """The result of a run that compared these consumers."""
+    """The result of a run that compared these consumers, and found those that are wrong."""
     return Result(
         started_at=datetime(2026, 11, 21, 3, tzinfo=UTC),
         **{
@@ -28,7 +31,9 @@ def run(*consumers: Compared, **more: Any) -> Result:
             "total": Tally(3000, TOTAL),
             "new": Tally(1000, Decimal("500000.000")),
             "consumers": list(consumers),
+            "findings": [findings.of_total(each, held=False) for each in consumers if each.wrong],
             "verified": 3,
+            "rides_reread": 250_000,
             "seconds": 12.34,
             **more,
         },
@@ -36,19 +41,33 @@ def run(*consumers: Compared, **more: Any) -> Result:
 
 
 def consumer(number: int, drift: str = "0.000", stray: bool = False) -> Compared:
-    return Compared(f"consumer{number}", 4011, TOTAL + Decimal(drift), TOTAL, stray)
+    return Compared(f"consumer{number}", 4011, TOTAL + Decimal(drift), TOTAL, stray, 3000, 3000)
 
 
 RIGHT = run(consumer(0), consumer(1))
 DRIFTED = run(consumer(0), consumer(1, "0.001"), resets=["consumer1"], reconciliation=9)
 CHECKED = run(consumer(0), consumer(1, "-0.001"), repairing=False)
+WAITING = run(consumer(0), consumer(1, "0.001"))
+WAITING.findings = [findings.of_total(WAITING.consumers[1], held=True)]
+MISCOUNTED = run(consumer(0), consumer(1)._replace(rides=3001), resets=["consumer1"])
 STRAY = run(consumer(0), consumer(1, stray=True))
+# Of three rides that differ, two are named: one is gone from Postgres, one was altered in it.
+TAKEN = Fields(datetime(2026, 11, 20, 9, 30, tzinfo=UTC), Decimal("539.837"))
+RIDES_CHANGED = Finding(
+    findings.RIDES_CHANGED, "Postgres was changed: 3 rides of 1001 to 2000 (1007 and 1008, ...)",
+    True, "1000 abc", 1000, 2000, 3,
+    (Differing(1007, None, TAKEN), Differing(1008, TAKEN._replace(distance=Decimal(7)), TAKEN)),
+)  # fmt: skip
 MISMATCHED = run(
     consumer(0),
+    run=12,
+    findings=[RIDES_CHANGED],
     mismatches=[
-        Mismatch(1000, 2000, Tally(999, Decimal("10.000")), Tally(1000, Decimal("549.837")))
+        Mismatch(1000, 2000, Tally(1000, Decimal("549.837")), Tally(999, Decimal("10.000")))
     ],
 )
+FILES_CHANGED = Finding(findings.WAREHOUSE_CHANGED, "the warehouse was changed: ride 7", key="0")
+MISSED = Finding(findings.READER_GONE, "total consumer2 is gone", key="total consumer2")
 EMPTY = Result(datetime(2026, 11, 21, 3, tzinfo=UTC))
 MINUTE = datetime(2026, 11, 21, 2, 7, tzinfo=UTC)
 PROVED = run(
@@ -71,5 +90,6 @@ UNPROVED = run(
     receipts=ReceiptsVerdict(4001, 3000, WrongRides(12, (7, 9)), WrongRides(1, (99,))),
     outbox=OutboxVerdict(5, WrongRides(1, (3,)), WrongRides(2, (8, 9)), WrongRides(1, (4,))),
     requested=True,
+    findings=[Finding(findings.MINUTES_WRONG, "2 minutes of the rollup are not the sum")],
     reconciliation=9,
 )

@@ -2,6 +2,8 @@
 
 from tests.mutants.parts import (
     api,
+    guarded,
+    judge,
     kinds,
     log,
     nightly,
@@ -24,6 +26,8 @@ MUTANTS = [
     *api.MUTANTS,
     *kinds.MUTANTS,
     *nightly.MUTANTS,
+    *judge.MUTANTS,
+    *guarded.MUTANTS,
     *proofs.MUTANTS,
     *watch.MUTANTS,
 ]

@@ -1,0 +1,81 @@
+"""Mutants of what the judge rests on: its tables, the ledger, the warehouse's log, approvals."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+evidence = partial(Mutant, file="analytics/evidence.py", tests="analytics/test_ledger_attacked.py")
+table = partial(Mutant, file="analytics/table.py", tests="analytics/test_foreign_commits.py")
+plain = partial(Mutant, file="analytics/plain.py", tests="analytics/test_filtered.py")
+runs = partial(Mutant, file="analytics/runs.py", tests="analytics/test_approvals.py")
+approve = partial(Mutant, file="analytics/approve.py", tests="analytics/test_approvals.py")
+
+MUTANTS = [
+    evidence(
+        "any ledger is believed",
+        "if night.ledger not in ledgers:",
+        "if not night.ledger:",
+        tests="analytics/test_ledger_attacked.py::"
+        "test_after_an_attack_on_the_ledger_all_is_read_again_and_what_is_right_stays",
+    ),
+    evidence(
+        "nobody looks for other writers",
+        "if strangers := warehouse.table.strangers():",
+        "if strangers := list[str]():",
+        tests="analytics/test_foreign_commits.py::"
+        "test_what_another_writer_has_changed_is_told_with_its_version_and_read_again",
+    ),
+    table(
+        "a ledger may have any content",
+        "if sha256(content).hexdigest() != digest:",
+        "if not content:",
+        tests="analytics/test_ledger_attacked.py",
+    ),
+    table(
+        "a commit is built on another writer's",
+        "said}, 0, carried)",
+        "said}, None, carried)",
+        tests="analytics/test_foreign_commits.py::"
+        "test_what_another_writer_commits_during_a_run_is_not_built_upon",
+    ),
+    plain(
+        "a view may stand for a table",
+        "if not plain):",
+        "if False):",
+        tests="analytics/test_filtered.py::test_a_view_in_front_of_a_table_ends_the_run",
+    ),
+    Mutant(
+        "a table may be replaced during a run",
+        "            require_same(self.connection, frozen.tables)\n",
+        "",
+        file="analytics/job.py",
+        tests="analytics/test_filtered.py::"
+        "test_a_view_that_comes_during_a_run_ends_it_before_anything_is_asked_for",
+    ),
+    Mutant(
+        "a policy hides rows",
+        '"row_security": "off",',
+        '"row_security": "on",',
+        file="rocket_rides/session_settings.py",
+        tests="analytics/test_filtered.py::test_a_policy_ends_the_run_of_the_documented_role",
+    ),
+    runs(
+        "an approval is for whatever is held by then",
+        "WHERE digest = %s AND used_by IS NULL",
+        "WHERE %s <> '' AND used_by IS NULL",
+        tests="analytics/test_approvals.py::test_an_approval_of_what_has_changed_since_is_not_used",
+    ),
+    runs(
+        "an approval is used again",
+        "WHERE digest = %s AND used_by IS NULL",
+        "WHERE digest = %s",
+        tests="analytics/test_approvals.py::test_an_approval_is_used_once",
+    ),
+    approve(
+        "any run can be approved",
+        "if newest is None or newest[0] != run:",
+        "if newest is None:",
+        tests="analytics/test_approvals.py::"
+        "test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for_a_reason",
+    ),
+]
