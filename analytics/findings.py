@@ -100,12 +100,14 @@ def of_look(kind: str, look: "Look", *, held: bool) -> Finding:
     differ = look.differ
     named = " and ".join(str(ride.id) for ride in differ.named[:2])
     more = f" ({named}{', ...' if differ.rides > 2 else ''})" if named else ""
-    whose = f"{count(differ.rides, 'ride')} of {look.after + 1} to {look.known}{more}"
+    whose = f"{number(differ.rides)} of the rides {look.after + 1} to {look.known}{more}"
     about = {
-        RIDES_CHANGED: f"Postgres was changed: {whose}",
-        WAREHOUSE_CHANGED: f"the warehouse was changed: {whose}; read again from Postgres",
+        RIDES_CHANGED: f"Postgres was changed in {whose}",
+        WAREHOUSE_CHANGED: f"the warehouse was changed in {whose}",
         RIDES_UNDECIDED: f"nobody agrees on {whose}",
     }[kind]
+    if not held:
+        about += ": read again from Postgres"
     key = f"{look.after} {differ.key or look.postgres}"
     return Finding(kind, about, held, key, look.after, look.known, differ.rides, differ.named)
 

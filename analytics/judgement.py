@@ -30,6 +30,7 @@ from analytics.result import (
 )
 from analytics.runs import Past
 from analytics.votes import Counted, Right, Standing
+from rocket_rides.words import count
 
 NAMED_BLOCKS = 20  # the findings on so many blocks name rides
 HELD = {Right.WAREHOUSE: findings.RIDES_CHANGED, Right.NOBODY: findings.RIDES_UNDECIDED}
@@ -47,7 +48,7 @@ class Judgement:
     later: int = 0  # a total that agrees has counted all rides up to here by now
 
     @cached_property
-    def sides(self) -> dict[int, Right]:
+    def voted(self) -> dict[int, Right]:
         """Whose version of each block that was looked at is right, by its beginning."""
         looks = self.evidence.looks
         totals = [
@@ -55,12 +56,16 @@ class Judgement:
             for each in self.frozen.consumers
         ]
         proven = {look.after: self.evidence.known.proven(look.number) for look in looks}
-        found = votes.decide(looks, proven, totals, self.evidence.sums)
-        if self.approved:
-            return {
-                after: Right.POSTGRES if right in HELD else right for after, right in found.items()
-            }
-        return found
+        return votes.decide(looks, proven, totals, self.evidence.sums)
+
+    @cached_property
+    def sides(self) -> dict[int, Right]:
+        """Whose version of each block counts, by its beginning: an approval is for Postgres'."""
+        if not self.approved:
+            return self.voted
+        return {
+            after: Right.POSTGRES if right in HELD else right for after, right in self.voted.items()
+        }
 
     def _place(self, position: int) -> int:
         return min(position, self.frozen.position)
@@ -191,9 +196,8 @@ class Judgement:
         held = not self.is_proven or not is_confirmed
         kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
         which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
-        about = (
-            f"{len(wrong)} minutes of the rollup are not the sum of their rides, from {which} on"
-        )
+        minutes = count(len(wrong), "minute")
+        about = f"{minutes} of the rollup with another sum than that of the rides, from {which} on"
         key = " ".join(f"{each.minute} {each.exact} {each.rolled_up}" for each in wrong)
         return ([] if held else wrong), [*found, Finding(kind, about, held, key)]
 
@@ -248,7 +252,10 @@ class Judgement:
             for look in self.held_looks
         ]
         changed = findings.WAREHOUSE_CHANGED
-        found += [findings.of_look(changed, look, held=False) for look in self.reread]
+        found += [
+            findings.of_look(HELD.get(self.voted[look.after], changed), look, held=False)
+            for look in self.reread
+        ]
         found += [
             Finding(changed, f"{stranger} changed the warehouse, and no run wrote it", key=stranger)
             for stranger in self.evidence.known.strangers

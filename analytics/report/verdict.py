@@ -53,7 +53,8 @@ def _said(fields: Fields | None) -> str:
     if fields is None:
         return NOBODY_HAS_IT
     at = fields.created_at.isoformat(sep=" ") if fields.created_at else "no time"
-    return f"{at} {metres(fields.distance)} m" if fields.distance is not None else at
+    distance = f"{metres(fields.distance)} m" if fields.distance is not None else "no distance"
+    return f"{distance} at {at}"
 
 
 def verdict(result: Result, *clauses: str) -> str:
@@ -63,6 +64,8 @@ def verdict(result: Result, *clauses: str) -> str:
         parts.append(
             f"{count(held, 'finding')} {'is' if held == 1 else 'are'} held until somebody decides"
         )
+    if result.approval is not None:
+        parts.append(f"what run {result.approval} held was approved, and is taken from Postgres")
     if any(finding.kind == WAREHOUSE_CHANGED for finding in result.findings):
         done = "was read again" if result.published else "is to be read again"
         parts.append(f"the warehouse had been changed, and {done}")

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
+from analytics.ledger import Ledger
 from tests.support.attacks import (
     all_have_counted,
     delta,
@@ -26,11 +26,11 @@ HAS_LEDGER = "SELECT count(*) FROM runs WHERE %s = ANY (ledgers)"
 
 
 def altered(ledger: Path) -> bytes:
-    """The same ledger, in which the second block has two metres more."""
-    said = msgspec.json.decode(ledger.read_bytes())
-    block = said["blocks"][1]
-    block["distance"] = type(block["distance"])(Decimal(str(block["distance"])) + 2)
-    return msgspec.json.encode(said)
+    """The same ledger, in which the second block has two metres more: it adds up to a total."""
+    said = msgspec.json.decode(ledger.read_bytes(), type=Ledger)
+    block = said.blocks[1]
+    more = msgspec.structs.replace(block, distance=block.distance + 2)
+    return msgspec.json.encode(said.with_blocks([more]))
 
 
 def alter_a_number(books: Books) -> None:

@@ -82,8 +82,8 @@ def test_what_is_held_is_told_ride_by_ride_with_the_ways_out(told: Callable[[Res
     assert "Held: Postgres was changed: 3 rides of 1001 to 2000" in said
     there = "2026-11-20 09:30:00+00:00"
     for line in (
-        f"ride 1007: Postgres no such ride; warehouse {there} 539.837 m\n",
-        f"ride 1008: Postgres {there} 7.000 m; warehouse {there} 539.837 m\n",
+        f"ride 1007: Postgres no such ride; warehouse 539.837 m at {there}\n",
+        f"ride 1008: Postgres 7.000 m at {there}; warehouse 539.837 m at {there}\n",
         "and 1 more\n",
         "python -m analytics.approve 12 --reason '...'",
         "python -m analytics.approve 12 --put-back",

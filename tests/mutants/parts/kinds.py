@@ -72,8 +72,8 @@ MUTANTS = [
     ),
     Mutant(
         "every consumer is compared with where the last one stands",
-        "exact(min(row[1], upto), held)",
-        "exact(upto, held)",
+        "exact(min(row[1], furthest), held)",
+        "exact(furthest, held)",
         file="analytics/proofs/ratings.py",
         tests="analytics/test_ratings_proved.py",
     ),
