@@ -203,12 +203,12 @@ class Case:
     def _unseen(self, mismatches: Sequence[Mismatch]) -> list[Block]:
         """Blocks of minutes in which the warehouse has other rides, and at which nobody looked."""
         seen = {look.after for look in self.evidence.looks}
-        return [
-            block
-            for block in self.known.base.blocks
-            if block.after not in seen
-            and any(one.after < block.upto and block.after < one.upto for one in mismatches)
-        ]
+        found = {
+            block for one in mismatches for block in self.known.base.within(one.after, one.upto)
+        }
+        return sorted(
+            (block for block in found if block.after not in seen), key=lambda block: block.after
+        )
 
     def _ratings_again(self, full: Sequence[Rated]) -> list[Rated]:
         """Blocks of ratings to read once more: at random, and those not read for longest."""

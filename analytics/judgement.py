@@ -140,7 +140,7 @@ class Judgement:
     @cached_property
     def may_be_reset(self) -> dict[str, bool]:
         """Of each total that is wrong: whether two witnesses say so."""
-        confirmed = votes.may_be_reset(self._counted, self.confirmed)
+        confirmed = votes.may_be_reset(self._counted, self.confirmed, self.frozen.position)
         lowest_held = min((look.after for look in self.held_looks), default=None)
         return {
             each.name: self.is_proven

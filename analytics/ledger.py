@@ -83,6 +83,11 @@ class Ledger(msgspec.Struct, frozen=True):
         """The block whose range this id lies in; the id must not be past the last block."""
         return self.blocks[self._index(ride_id)]
 
+    def within(self, after: int, upto: int) -> list[Block]:
+        """The blocks that have positions with `after < id <= upto` in their ranges."""
+        end = self._index(upto)
+        return self.blocks[self._index(after + 1) : end + 1]
+
     def _index(self, ride_id: int) -> int:
         return bisect_left(self.blocks, ride_id, key=lambda block: block.upto)
 

@@ -31,7 +31,9 @@ def chosen(
     first = known.blocks[0].first
     always = known.blocks[-1:]
     always += [known.block_of(mark) for mark in marks if first <= mark <= known.position]
-    always += [block for block in known.blocks if _is_in(block, findings)]
+    for finding in findings:
+        if finding.get("after") is not None:
+            always += known.within(finding["after"], finding["upto"])
     some = chance.sample(known.blocks, min(AT_RANDOM, len(known.blocks)))
     due = in_rotation(known, days_ago / reread_days)
     return sorted({*always, *some, *due}, key=lambda block: block.upto)
@@ -47,16 +49,6 @@ def in_rotation(known: Ledger, share: float) -> list[Block]:
         if rides >= wanted:
             break
     return blocks
-
-
-def _is_in(block: Block, findings: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether one of the findings is about rides of this block."""
-    return any(
-        finding.get("after") is not None
-        and finding["after"] < block.upto
-        and block.after < finding["upto"]
-        for finding in findings
-    )
 
 
 def elapsed(since: datetime | None, now: datetime) -> float:

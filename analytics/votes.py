@@ -13,7 +13,7 @@ it. The ledger votes beside the totals, and alone where no total stands past a b
 versions have the same sums: P = L != W, or W = L != P. Votes that contradict each other hold it.
 
 A total that is not the sum of the rides (P = W != C) is reset if a second witness confirms what
-this session sees, up to where the total stands:
+this session sees, up to where the reset leads:
 
 * another total that agrees there or beyond, since it has counted those rides from the log;
 * an earlier run, in which a total agreed so far. That the warehouse has the rides is not enough:
@@ -23,7 +23,7 @@ this session sees, up to where the total stands:
 If two or more totals are all off by the same, it is the judge that is suspect: they are held.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -113,9 +113,13 @@ def decide(
     }
     if Right.NOBODY in versions[Right.BOTH].values():
         del versions[Right.BOTH]
+    fitting = [(one.position, _fitting(one, versions.values(), sums)) for one in totals]
     for after in differ:
-        of_all = [_vote(one, after, versions, sums) for one in totals if one.position > after]
-        votes = {vote for vote in of_all if vote}
+        votes = set[Right]()
+        for position, fits in fitting:
+            found = {blocks[after] for blocks in fits}
+            if position > after and len(found) < 2:  # with two, it is the sum of both
+                votes |= found or {Right.NOBODY}
         if said[after] in (Right.POSTGRES, Right.WAREHOUSE):
             votes.add(said[after])
         decided = votes - {Right.NOBODY}  # a total that is wrong by itself does not decide
@@ -124,19 +128,20 @@ def decide(
     return said
 
 
-def _vote(
-    one: Standing, after: int, versions: Mapping[Right, Mapping[int, Right]], sums: Sums
-) -> Right | None:
-    """Whose version of a block a total is the sum of; None if that doesn't matter to its sum."""
-    found = set[Right]()
-    for blocks in versions.values():
-        below = {each: right for each, right in blocks.items() if each < one.position}
-        of_warehouse = [each for each, right in below.items() if right is Right.WAREHOUSE]
+def _fitting(
+    one: Standing, versions: Iterable[Mapping[int, Right]], sums: Sums
+) -> list[Mapping[int, Right]]:
+    """The versions of the rides that add up to a total."""
+    found = []
+    for blocks in versions:
+        of_warehouse = [
+            after
+            for after, right in blocks.items()
+            if right is Right.WAREHOUSE and after < one.position
+        ]
         if sums.upto(one.position, of_warehouse) == one.tally:
-            found.add(blocks[after])
-    if len(found) == 1:
-        return found.pop()
-    return None if found else Right.NOBODY
+            found.append(blocks)
+    return found
 
 
 class Counted(NamedTuple):
@@ -152,16 +157,17 @@ class Counted(NamedTuple):
         return not self.stray and self.off == (0, 0)
 
 
-def may_be_reset(counted: Sequence[Counted], confirmed: int) -> list[bool]:
+def may_be_reset(counted: Sequence[Counted], confirmed: int, reset_to: int = 0) -> list[bool]:
     """For each that is wrong: whether a second witness says what Postgres says.
 
-    `confirmed` is the position up to which one does.
+    `confirmed` is the position up to which one does, and `reset_to` where a reset leads: it takes
+    in all rides up to there.
     """
     wrong = [each for each in counted if not each.agrees]
     suspect = len(counted) > 1 and len(wrong) == len(counted) and len({c.off for c in wrong}) == 1
     if suspect and any(each.off != (0, 0) for each in wrong):
         return [False] * len(counted)
-    return [each.position <= confirmed or each.off[0] != 0 for each in counted]
+    return [max(each.position, reset_to) <= confirmed or each.off[0] != 0 for each in counted]
 
 
 def confirmed_upto(counted: Sequence[Counted], proven: int) -> int:

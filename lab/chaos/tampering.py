@@ -60,13 +60,15 @@ LOSE = "DELETE FROM consumer_states WHERE name = %s RETURNING name, total_distan
 FIND = "INSERT INTO consumer_states (name, total_distance, rides) VALUES (%s, %s, %s)"
 # The role of the fleet is a superuser, whom no policy binds.
 HIDE = """
-    CREATE ROLE reconciler LOGIN IN ROLE pg_read_all_data, pg_write_all_data;
+    CREATE ROLE reconciler LOGIN;
+    GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO reconciler;
     CREATE POLICY half ON rides USING (id % 2 = 0);
     ALTER TABLE rides ENABLE ROW LEVEL SECURITY
 """
 SHOW = """
     ALTER TABLE rides DISABLE ROW LEVEL SECURITY;
     DROP POLICY half ON rides;
+    DROP OWNED BY reconciler;
     DROP ROLE reconciler
 """
 

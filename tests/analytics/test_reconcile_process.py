@@ -133,7 +133,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
     """As a kill does: no ride counts in the warehouse before its result can."""
     books.world.send(1, 2, 3)
     books.claim("consumer0", 2, drift=MILLIMETRE)
-    books.claim("witness", 2)
+    books.claim("witness", 3)
     with transaction(books.world) as holding:
         holding.execute(NO_MORE_RESULTS)
         job = books.world.service("analytics.reconcile")

@@ -17,13 +17,15 @@ from tests.support.books import MILLIMETRE, Books, exact, tally
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:
     books.world.send(*range(1, 8))
     books.claim("consumer0", 3, drift=MILLIMETRE)
-    books.claim("witness", 3)
+    books.follow()
     emitted = int(bool(books.run().resets))
     for step, full in [*((step, False) for step in Step), (Step.BEFORE_COMMIT, True)]:
         books.world.send("10.001", "20.002")
+        books.follow()
         with pytest.raises(InjectedCrash), crash_at(step):
             books.job().run_once(full=full)
         books.world.send("30.003")
+        books.follow()
         result = books.run()
         assert books.in_warehouse() == books.in_postgres(), step
         assert result.total.distance == exact(books.world, result.position)
@@ -58,6 +60,7 @@ def test_a_ride_changed_by_hand_is_held_and_what_lies_outside_of_its_block_goes_
     changed = 7 - (1 + Decimal(120_000 % 977)) / 1000
     books.world.send(1, 2)
     books.claim("far behind", 12_345, drift=MILLIMETRE)
+    books.claim("witness", 150_002, drift=-changed)  # it has counted what was there before
     for full in (False, True):
         result = books.run(full=full)
         assert (result.status, result.published) == ("held", not full)
@@ -65,7 +68,7 @@ def test_a_ride_changed_by_hand_is_held_and_what_lies_outside_of_its_block_goes_
         assert (mismatch.after, mismatch.upto) == (100_000, 150_000 + 2 * full)
         assert mismatch.postgres.distance - mismatch.warehouse.distance == changed
         assert {c.name: c.drift for c in result.consumers} == {
-            "before the change": 0, "far behind": MILLIMETRE,
+            "before the change": 0, "far behind": MILLIMETRE, "witness": 0,
         }  # fmt: skip
         assert result.resets == ["far behind"] * (not full)
         assert books.in_warehouse()[0] == 150_002

@@ -40,7 +40,8 @@ def end_of(run: subprocess.Popen[str]) -> str:
 
 
 def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
-    """Nor does it do what the specification does not allow; and what drifts is repaired.
+    """Nor does it do what the specification does not allow; and what drifts is repaired, but not
+    what somebody has tampered with.
 
     The one finding is that the recovery took too long: none can be so quick.
     """
@@ -52,6 +53,7 @@ def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
     assert "moves last_sent" in figures["steps that the specification allowed"]
     if can_run():
         assert "wrong-total" in figures["faults"]  # found by a night at the end, and repaired
+        assert figures["tampered with"] == "rides, state, policy, ledger"  # found, not repaired
     finding, again = said.splitlines()[-2:]
     assert run.returncode == 1
     assert finding.startswith("BROKEN: after the last fault it took")

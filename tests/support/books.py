@@ -107,6 +107,11 @@ class Books:
             [name, exact(self.world, last_ride_id) + drift, rides, last_ride_id],
         )
 
+    def follow(self, name: str = "witness") -> None:
+        """Have a consumer stand at the last record, with the exact total."""
+        self.world.connection.execute("DELETE FROM checkpoints WHERE name = %s", [name])
+        self.claim(name, self.world.value("SELECT last_sent_id FROM streamer_state"))
+
     def tamper(self, name: str, drift: Decimal) -> None:
         """Change a consumer's total behind its back."""
         self.world.connection.execute(
