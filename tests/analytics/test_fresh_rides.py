@@ -62,6 +62,19 @@ def test_nor_is_a_total_that_has_come_to_some_of_the_fresh_rides_and_not_to_that
     nothing_is_asked_for(books, {"total_held"})
 
 
+def test_a_reset_takes_in_no_ride_that_nobody_confirms(books: Books) -> None:
+    """What was changed cancels where the other total stands; a reset would lead beyond that."""
+    settled(books)
+    rides = books.world.send(5)
+    all_have_counted(books)
+    rides += books.world.send(6)
+    books.caught_up("consumer1")
+    rides += books.world.send(7)
+    for ride, metres in zip(rides, (6, 5, 8), strict=True):
+        by_hand(books.world, f"UPDATE rides SET distance = {metres} WHERE id = {ride}")
+    nothing_is_asked_for(books, {"total_held"})
+
+
 def lose_the_folder(books: Books) -> None:
     shutil.rmtree(books.warehouse.folder)
 

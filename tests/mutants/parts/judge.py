@@ -30,8 +30,8 @@ MUTANTS = [
     ),
     votes(
         "no total has a vote",
-        "for one in totals if one.position > after]",
-        "for one in totals[:0]]",
+        "            if position > after and",
+        "            if False and",
     ),
     votes(
         "a total votes by its metres alone",
@@ -40,8 +40,14 @@ MUTANTS = [
     ),
     votes(
         "totals are reset because Postgres says so",
-        "[each.position <= confirmed or each.off[0] != 0 for",
-        "[True for",
+        "max(each.position, reset_to) <= confirmed or",
+        "True or",
+    ),
+    judgement(
+        "a reset takes in rides that nobody confirms",
+        "self._counted, self.confirmed, self.frozen.position)",
+        "self._counted, self.confirmed)",
+        tests="analytics/test_fresh_rides.py::test_a_reset_takes_in_no_ride_that_nobody_confirms",
     ),
     votes(
         "the judge is never suspect",
@@ -112,8 +118,8 @@ MUTANTS = [
     ),
     rotation(
         "what was found is forgotten",
-        "    always += [block for block in known.blocks if _is_in(block, findings)]\n",
-        "",
+        "for finding in findings:",
+        "for finding in findings[:0]:",
     ),
     rotation(
         "after a pause everything is read",
