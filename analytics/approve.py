@@ -111,6 +111,8 @@ def putting_back(table: str, ride: int, is_there: bool, fields: "Fields | None")
         return ADDED.format(table=table, ride=ride)
     if fields.created_at is None or fields.distance is None:
         return f"-- ride {ride} can't be read in the warehouse"
+    if not fields.knows_its_time:
+        return f"-- ride {ride}: the warehouse does not know its time"
     at = fields.created_at.isoformat(sep=" ")
     statement = CHANGED if is_there else GONE
     return statement.format(table=table, ride=ride, at=at, metres=f"{fields.distance:f}")

@@ -15,10 +15,10 @@ from analytics import findings, records, rotation, runs
 from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
 from analytics.freeze import Frozen
 from analytics.judgement import Judgement
-from analytics.ledger import Block, Ledger, Rated
+from analytics.ledger import Block, Broken, Ledger, Rated
 from analytics.look import Look
 from analytics.minutes import Minutes, by_minute, collected
-from analytics.pieces import BLOCK
+from analytics.pieces import number_of
 from analytics.pieces import total as summed
 from analytics.proofs import outbox, ratings, receipts, rollup
 from analytics.readers import carried_over, missing
@@ -31,9 +31,8 @@ from analytics.result import (
     RollupVerdict,
     WrongMinute,
 )
-from analytics.rides import UNREADABLE, Rides
+from analytics.rides import Rides
 from analytics.runs import Past, Run
-from analytics.session import cause
 
 # What they had counted up to the frozen position, if the rides since are right.
 LATER = """
@@ -44,7 +43,6 @@ LATER = """
     WHERE name = ANY(%(names)s) AND position >= %(frozen)s
     GROUP BY name, position, consumer_states.rides, total_distance
 """
-REBUILT = "The warehouse can't be read ({}): it is rebuilt from the first ride."
 
 
 @dataclass
@@ -84,7 +82,7 @@ class Case:
             looks = pool.submit(self._look_at_some, position)
             self.evidence.new = self.rides.extract(self.known.base.position, position, self.marks)
             self.evidence.records, self.evidence.looks = counted.result(), looks.result()
-        if self.known.everything and self.known.is_witness:
+        if self.known.everything:
             self._look_at_all()
         elif self._lacks_records():
             seen = {look.after for look in self.evidence.looks}
@@ -98,9 +96,16 @@ class Case:
             return records.seen(self.connection, self.spark.sparkContext, self.rides.url, cuts)
 
     def _lacks_records(self) -> bool:
+        """Whether more or less is there than was sent, and the last run has not said so."""
         gone = self.last.records_gone if self.last else 0
-        found = self.evidence.records + self.evidence.gone
-        return found != self.frozen.records_sent - gone
+        sent = self.frozen.records_sent - gone
+        if self.evidence.records + self.evidence.gone == sent:
+            return False
+        known = findings.of_records(sent, self.evidence.records).key
+        return not any(
+            each["kind"] == findings.RECORDS_MISSING and each["key"] == known
+            for each in (self.last.findings if self.last else [])
+        )
 
     def _look_at_some(self, position: int) -> list[Look]:
         base = self.known.base
@@ -120,28 +125,31 @@ class Case:
         self.result.rides_reread += sum(block.rides for block in blocks)
 
     def _look_at_all(self) -> None:
-        """Compare all blocks by their digests, and as rows those that differ, or have grown."""
-        wanted = asks_for_all(
-            self.known, self.rides.digests.keys(), self.marks, self.frozen.position
-        )
-        if not self.known.extent:
+        """Compare all blocks by their digests, and as rows those that differ, or have grown.
+
+        Where the files can't be read, the ledger says what they once were.
+        """
+        known, position = self.known, self.frozen.position
+        if not known.extent:
             return
+        wanted = asks_for_all(known, self.rides.digests.keys(), self.marks, position)
         try:
-            in_files = self.rides.digests_in_files(wanted)
-        except UNREADABLE as error:
-            self.result.notes.append(REBUILT.format(cause(error)))
-            self.evidence.known = self.known = replace(self.known, is_witness=False)
-            return
+            in_files = self.rides.digests_in_files(wanted) if known.is_witness else {}
+        except Broken as error:
+            self.result.notes.append(f"The warehouse can't be read ({error}).")
+            self.evidence.known = self.known = known = replace(known, is_witness=False)
+            in_files = {}
         self.result.verified = len(wanted)
         self.result.rides_reread = sum(piece.rides for piece in self.evidence.new)
         unlike = []
         for ask in wanted:
-            number = (ask.upto - 1) // BLOCK
+            number = number_of(ask.upto)
             ours = self.rides.digests.get(number, NOTHING)
-            whole = ask.known == ask.upto
-            if not whole or {in_files[ask.after], self.known.proven(number) or ours} != {ours}:
+            others = {in_files.get(ask.after), known.proven(ask.after, number)} - {None}
+            if others and (ask.known < ask.upto or others != {ours}):
                 unlike.append(ask)
-        self.evidence.looks = self.rides.look(unlike)
+        looks = self.rides.look(unlike, with_files=known.is_witness)
+        self.evidence.looks = looks if known.is_witness else known.for_the_files(looks)
 
     def prove(self) -> None:
         """Decide who is right, and compare all else with the rides and ratings."""
@@ -153,10 +161,11 @@ class Case:
         rollup_verdict, minutes = self._prove_rollup()
         if more := self._unseen(minutes):
             self._look_at(more)
-        result.ratings, self.ratings = ratings.prove(
+        proven_ratings = ratings.prove(
             connection, self.spark.sparkContext, self.rides.url, self.shown, base, position,
             self._ratings_again, self.now,
         )  # fmt: skip
+        result.ratings, self.ratings = proven_ratings.verdict, proven_ratings.ledger
         judgement = Judgement(self.evidence, self.frozen, self.last, self.now)
         judgement = replace(judgement, later=self._later(judgement))
         self._tell(judgement, rollup_verdict, minutes)
@@ -164,6 +173,7 @@ class Case:
             self.approval = runs.approved(connection, findings.digest(result.findings))
         if self.approval is not None:
             judgement = replace(judgement, approved=True)
+            result.ratings, self.ratings = proven_ratings.approved, proven_ratings.approved_ledger
             self._tell(judgement, rollup_verdict, minutes)
             result.approval = self.approval
 
@@ -190,10 +200,10 @@ class Case:
     def _later(self, judgement: Judgement) -> int:
         """How far the totals that agree have counted by now, if they still agree.
 
-        A wrong total may have stood a few rides ahead of them when all were frozen.
+        They may have stood a few rides behind another total, or the rollup, when all were frozen.
         """
         agreeing = [each.name for each in judgement.compared if not each.wrong]
-        if not agreeing or len(agreeing) == len(judgement.compared):
+        if not agreeing:
             return 0
         position = self.frozen.position
         exact = judgement.exact(position)
@@ -228,8 +238,9 @@ class Case:
         result.last_ride_id = self.ledger.blocks[-1].last if self.ledger.blocks else 0
         result.new = summed(piece.tally for piece in self.evidence.new)
         self.minutes, of_minutes = judgement.minutes(verdict, minutes)
-        wrong = self.minutes if self.minutes or not of_minutes else verdict.wrong
-        result.rollup = replace(verdict, wrong=wrong)
+        result.rollup = verdict
+        if len(self.minutes) < len(verdict.wrong):  # the next run looks at these days again
+            result.rollup = replace(verdict, proved_before=rollup.proved_upto(self.connection))
         self.recounts, of_ratings = judgement.ratings(result.ratings or RatingsVerdict())
         others = findings.of_proofs(
             result.receipts, result.outbox, held=judgement.holds_receipts(result.receipts)

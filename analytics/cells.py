@@ -99,7 +99,8 @@ def opened(warehouse: str) -> OpenTable:
 
 def cell_of(warehouse: str, ledger: Ledger) -> int:
     """The cell whose ids the rides have. Raises Unavailable unless they are those of one."""
-    found = {(id_ - 1) // CELL_SIZE for block in ledger.blocks for id_ in (block.first, block.last)}
+    ends = [id_ for block in ledger.blocks if block.rides for id_ in (block.first, block.last)]
+    found = {(id_ - 1) // CELL_SIZE for id_ in ends}
     if len(found) == 1 and found <= {*range(LAST_CELL + 1)}:
         return found.pop()
     whose = f"rides of the cells {_listed(found)}" if found else "no rides yet"
@@ -123,7 +124,9 @@ def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:
         found = pieces(spark.read.schema("id BIGINT, distance DECIMAL(12,3)").parquet(*table.files))
     except SPARK_ERRORS as error:
         raise Unavailable(f"{table.warehouse} can't be read: {cause(error)}") from None
-    proven = [Piece(block.first, block.last, *block.tally) for block in table.ledger.blocks]
+    proven = [  # an approval may leave a block without rides
+        Piece(block.first, block.last, *block.tally) for block in table.ledger.blocks if block.rides
+    ]
     if different := sorted({*found} ^ {*proven}):
         where = f"{table.warehouse} differs from what was proven, from ride {different[0].first} on"
         raise Unavailable(f"{where}: python -m analytics.reconcile --full there rebuilds it")

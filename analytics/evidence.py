@@ -6,6 +6,7 @@ reads everything again on both sides, and believes nobody's sums.
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -14,9 +15,10 @@ from analytics import ownership
 from analytics.ledger import Block, Broken, Ledger
 from analytics.look import Ask, Look
 from analytics.ownership import History
-from analytics.pieces import BLOCK, Piece
+from analytics.pieces import BLOCK, Piece, number_of
 from analytics.result import Result
 from analytics.rides import UNREADABLE
+from analytics.rows import Differences
 from analytics.session import cause
 from analytics.votes import Sums
 from analytics.warehouse import Warehouse
@@ -33,7 +35,7 @@ class Known:
     """
 
     ledger: Ledger = field(default_factory=Ledger)
-    is_witness: bool = False
+    is_witness: bool = False  # its files can be read
     is_proven: bool = False  # the ledger is the one that Postgres has noted
     everything: bool = True
     extent: int = 0
@@ -45,12 +47,33 @@ class Known:
         return Ledger() if self.everything else self.ledger
 
     @cached_property
-    def _digests(self) -> dict[int, str]:
-        return {(block.upto - 1) // BLOCK: block.digest for block in self.ledger.blocks}
+    def _blocks(self) -> dict[int, Block]:
+        """By the beginning of each, or by the number of the rides in it if everything is read."""
+        if self.everything:
+            return {number_of(block.last): block for block in self.ledger.blocks}
+        return {block.after: block for block in self.ledger.blocks}
 
-    def proven(self, number: int) -> str | None:
-        """The digest that the block of this number once had; None if there is no telling."""
-        return self._digests.get(number, NOTHING) if self.is_proven else None
+    def proven(self, after: int, number: int) -> str | None:
+        """The digest that a block once had; None if there is no telling."""
+        if not self.is_proven:
+            return None
+        block = self._blocks.get(number if self.everything else after)
+        return block.digest if block else NOTHING
+
+    def for_the_files(self, looks: Sequence[Look]) -> list[Look]:
+        """Looks at blocks whose files can't be read: as the ledger has them, where that differs."""
+        found = []
+        for look in looks:
+            block = self._blocks.get(look.number)
+            digest = block.digest if block else NOTHING
+            if digest != look.postgres:
+                pieces = (Piece(block.first, block.last, *block.tally),) if block else ()
+                gone = sum(piece.rides for piece in pieces) - sum(
+                    piece.rides for piece in look.of_postgres
+                )
+                differ = Differences(0, (), gone, (), look.postgres)
+                found.append(look._replace(warehouse=digest, of_warehouse=pieces, differ=differ))
+        return found
 
 
 @dataclass
@@ -75,7 +98,7 @@ class Evidence:
 def known(
     warehouse: Warehouse,
     ours: History,
-    ledgers: Collection[str],
+    ledgers: Sequence[str],
     *,
     full: bool,
     had_rides: bool,
@@ -83,7 +106,8 @@ def known(
 ) -> Known:
     """What the warehouse holds; the result notes why it is not believed.
 
-    `ledgers` are those that Postgres knows of. Raises Unavailable when it is another database's.
+    `ledgers` are those that Postgres knows of, the newest last. Raises Unavailable when it is
+    another database's.
     """
     notes, be = result.notes, "is" if result.repairing else "would be"
     reason = ownership.why_rebuild(warehouse.owners(), ours)
@@ -96,6 +120,9 @@ def known(
         else:
             if night is None and had_rides and not full:
                 reason = f"{warehouse.folder} is gone"
+        if reason and (ledger := newest_ledger(warehouse, ours, ledgers)):
+            notes.append(f"The warehouse {reason}: it {be} rebuilt, and compared with its ledger.")
+            return Known(ledger, is_proven=True, extent=ledger.position)
     if reason:
         notes.append(f"The warehouse {reason}: it {be} rebuilt from the first ride.")
         return Known()
@@ -122,6 +149,16 @@ def known(
     return found
 
 
+def newest_ledger(warehouse: Warehouse, ours: History, ledgers: Sequence[str]) -> Ledger | None:
+    """The ledger that a run has noted last, if its file is there and the rides are ours."""
+    for digest in reversed(ledgers):
+        with suppress(Broken):
+            ledger = warehouse.table.ledger(digest)
+            if ledger.owners and ownership.has_all(ledger.owners[-1], ours):
+                return ledger
+    return None
+
+
 def asks(blocks: Sequence[Block], marks: Sequence[int], position: int) -> list[Ask]:
     """Blocks of the ledger, each as far as it may have rides by now."""
     return [
@@ -137,8 +174,8 @@ def asks_for_all(
 
     Whatever lies between two of them belongs to the later one.
     """
-    of_ledger = {(block.upto - 1) // BLOCK for block in known.ledger.blocks}
-    last = (known.extent - 1) // BLOCK
+    of_ledger = {number_of(block.last) for block in known.ledger.blocks}
+    last = number_of(known.extent)
     found = list[Ask]()
     for number in sorted({n for n in (*of_ledger, *numbers) if n <= last} | {last}):
         after = found[-1].upto if found else 0

@@ -100,7 +100,8 @@ def of_look(kind: str, look: "Look", *, held: bool) -> Finding:
     differ = look.differ
     named = " and ".join(str(ride.id) for ride in differ.named[:2])
     more = f" ({named}{', ...' if differ.rides > 2 else ''})" if named else ""
-    whose = f"{number(differ.rides)} of the rides {look.after + 1} to {look.known}{more}"
+    of = f"the rides {look.after + 1} to {look.known}"
+    whose = f"{number(differ.rides)} of {of}{more}" if differ.rides else of
     about = {
         RIDES_CHANGED: f"Postgres was changed in {whose}",
         WAREHOUSE_CHANGED: f"the warehouse was changed in {whose}",

@@ -33,6 +33,7 @@ from analytics import evidence, ownership, runs
 from analytics.case import Case
 from analytics.emit import emit, set_back
 from analytics.freeze import freeze
+from analytics.ledger import Broken
 from analytics.plain import require_same
 from analytics.reread import read_again
 from analytics.result import Result
@@ -42,6 +43,7 @@ from analytics.session import cause
 from analytics.steps import Step
 from analytics.warehouse import UNTIDY, Warehouse
 from rocket_rides import telemetry
+from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
 HAD_RIDES = """
@@ -103,6 +105,8 @@ class Job:
             if result.published and not result.findings:
                 with telemetry.stage("tidy"):
                     self._tidy(result)
+        except Broken as error:
+            raise Unavailable(f"the warehouse can't be used: {error}") from None
         finally:
             self.warehouse.forget_staged()
             self.warehouse.close()

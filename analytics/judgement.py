@@ -17,8 +17,10 @@ from analytics.findings import Finding
 from analytics.freeze import Frozen
 from analytics.ledger import Block, Ledger
 from analytics.look import Look
+from analytics.pieces import number_of
 from analytics.pieces import total as summed
 from analytics.result import (
+    NOTHING,
     Compared,
     CountedRatings,
     Mismatch,
@@ -55,7 +57,7 @@ class Judgement:
             Standing(self._place(each.position), Tally(each.rides, each.total_distance))
             for each in self.frozen.consumers
         ]
-        proven = {look.after: self.evidence.known.proven(look.number) for look in looks}
+        proven = {look.after: self.evidence.known.proven(look.after, look.number) for look in looks}
         return votes.decide(looks, proven, totals, self.evidence.sums)
 
     @cached_property
@@ -73,7 +75,7 @@ class Judgement:
     def of(self, *sides: Right) -> list[Look]:
         return [look for look in self.evidence.looks if self.sides[look.after] in sides]
 
-    @property
+    @cached_property
     def held_looks(self) -> list[Look]:
         return self.of(Right.WAREHOUSE, Right.NOBODY)
 
@@ -134,8 +136,13 @@ class Judgement:
     def confirmed(self) -> int:
         """The position up to which somebody beside this session says what Postgres says."""
         proven = self.last.proven.get("totals", 0) if self.last else 0
-        known = proven if self.evidence.known.is_witness else 0
+        known = proven if self._remembers else 0
         return max(votes.confirmed_upto(self._counted, known), self.later)
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether anybody but Postgres still says what rides an earlier run has seen."""
+        return self.evidence.known.is_witness or self.evidence.known.is_proven
 
     @cached_property
     def may_be_reset(self) -> dict[str, bool]:
@@ -158,7 +165,7 @@ class Judgement:
         before = self.last.proven if self.last else {}
         if not self.is_proven:
             return before
-        if not self.evidence.known.is_witness:  # what an earlier run has seen is gone
+        if not self._remembers:  # what an earlier run has seen is gone
             before = {}
         rated = _counted_ratings(ratings) if ratings and not ratings.changed else []
         return {
@@ -173,7 +180,9 @@ class Judgement:
     ) -> tuple[list[WrongMinute], list[Finding]]:
         """The minutes to be computed anew, and what is found of them.
 
-        Where the warehouse has other rides of a minute, whoever is right of its block decides.
+        Where the warehouse has other rides of a minute, whoever is right of its block decides. What
+        is too much in some minutes and missing in others was perhaps moved in Postgres, and no
+        total knows of times.
         """
         settled = self.of(Right.POSTGRES)
         open_ = [m for m in mismatches if not any(_touch(m, look) for look in settled)]
@@ -183,17 +192,15 @@ class Judgement:
             if not any(_touch(mismatch, look) for look in self.held_looks)
         ]
         unsettled = {mismatch.minute for mismatch in open_}
-        held_days = {day for look in self.held_looks for day in look.differ.days}
-        wrong = [
-            each
-            for each in verdict.wrong
-            if each.minute not in unsettled and each.minute.astimezone(UTC).date() not in held_days
-        ]
+        wrong = [each for each in verdict.wrong if each.minute not in unsettled]
+        if self.evidence.known.everything:  # then Spark has read what Postgres says
+            days = {day for look in self.held_looks for day in look.differ.days}
+            wrong = [each for each in wrong if each.minute.astimezone(UTC).date() not in days]
         if not wrong:
             return [], found
         # Without any total there is nobody else to ask.
         is_confirmed = self.approved or not self.compared or verdict.upto <= self.confirmed
-        held = not self.is_proven or not is_confirmed
+        held = not self.is_proven or not is_confirmed or _cancel(wrong)
         kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
         which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
         minutes = count(len(wrong), "minute")
@@ -211,11 +218,11 @@ class Judgement:
         changed = [
             Finding(
                 findings.RATINGS_CHANGED,
-                f"the ratings of {each.after + 1} to {each.upto} are not those that were added up:"
-                f" {each.ratings} with {each.stars} stars",
-                True, f"{each.upto}",
+                f"the ratings {was.after + 1} to {was.upto} were changed: {was.ratings} with"
+                f" {was.stars} stars before, {ratings} with {stars} stars now",
+                True, f"{was.upto} {was.ratings} {was.stars} {ratings} {stars}",
             )
-            for each in verdict.changed
+            for was, ratings, stars in verdict.changed
         ]  # fmt: skip
         counted = _counted_ratings(verdict)
         proven = self.last.proven.get("ratings", 0) if self.last else 0
@@ -233,8 +240,20 @@ class Judgement:
     @property
     def may_publish(self) -> bool:
         """Whether the warehouse gets the new rides: not where that replaces a held block."""
-        replaces = self.evidence.known.everything and self.evidence.known.is_witness
-        return not self.distrusts_postgres and not (replaces and self.held_looks)
+        replaced = self.evidence.known.everything and self.held_looks
+        return not (self.distrusts_postgres or replaced or self.forgotten)
+
+    @cached_property
+    def forgotten(self) -> list[Finding]:
+        """Rides that the last run held, where no witness is left that could say more of them."""
+        known = self.evidence.known
+        if self.approved or known.is_witness or known.is_proven or not self.last:
+            return []
+        return [
+            Finding(each["kind"], each["about"], True, each["key"], each["after"], each["upto"])
+            for each in self.last.findings
+            if each["held"] and each["kind"] in HELD.values()
+        ]
 
     @property
     def is_proven(self) -> bool:
@@ -260,6 +279,7 @@ class Judgement:
             Finding(changed, f"{stranger} changed the warehouse, and no run wrote it", key=stranger)
             for stranger in self.evidence.known.strangers
         ]
+        found += self.forgotten
         found[NAMED_BLOCKS:] = [
             msgspec.structs.replace(each, rides=()) for each in found[NAMED_BLOCKS:]
         ]
@@ -300,7 +320,7 @@ class Judgement:
                 changed.append(Block(block.after, block.upto, *ends, *sums, look.postgres, now))
             elif right is Right.BOTH:
                 changed.append(msgspec.structs.replace(block, looked_at=now))
-            if look.upto > look.known:
+            if look.upto > look.known and look.number == number_of(block.last):
                 taken = right in (Right.BOTH, Right.POSTGRES)
                 whole[look.number] = look.postgres_whole if taken else look.warehouse_whole
         ledger = base.with_blocks(changed)
@@ -316,6 +336,12 @@ def _counted_ratings(verdict: RatingsVerdict) -> list[Counted]:
         )
         for each in verdict.consumers
     ]  # fmt: skip
+
+
+def _cancel(wrong: Sequence[WrongMinute]) -> bool:
+    """Whether what some minutes have too much is what others lack."""
+    has = summed(each.rolled_up or NOTHING for each in wrong)
+    return len(wrong) > 1 and has == summed(each.exact for each in wrong)
 
 
 def _touch(mismatch: Mismatch, look: Look) -> bool:

@@ -69,9 +69,14 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return reduce(Tally.plus, tallies, Tally())
 
 
+def number_of(position: int) -> int:
+    """The number of the BLOCK of ids that a position is in."""
+    return (position - 1) // BLOCK
+
+
 def by_block(pieces: Iterable[Piece]) -> dict[int, list[Piece]]:
     """The pieces of each BLOCK of ids that has rides, in order."""
     blocks: dict[int, list[Piece]] = {}
     for piece in sorted(pieces):
-        blocks.setdefault((piece.first - 1) // BLOCK, []).append(piece)
+        blocks.setdefault(number_of(piece.first), []).append(piece)
     return blocks

@@ -3,9 +3,13 @@
 The readers of the log are taken from outside, from their checkpoints and from the last completed
 run, and then joined to their states: one whose state or checkpoint is gone does not agree, it is
 missing. It leaves rightly by `python -m consumers.remove`, which says so in `removed_readers`.
+
+The minutes and the receipts say in rows of their own how far they are, and these rows never go. So
+nobody waits for minutes while there is no rollup, nor for receipts that were removed, until they
+come further than they had ever been.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,13 +18,25 @@ import psycopg
 from analytics.findings import READER_BEHIND, READER_GONE, Finding
 from analytics.freeze import Frozen, FrozenReader
 from analytics.runs import Past, before_the_retries
+from rocket_rides.database import one_row
 from rocket_rides.words import printable
 
 # Ten attempts take a quarter of an hour, and a receiver may ask for longer pauses.
 RETRIES = "6 hours"
-REMOVED = "SELECT kind, name FROM removed_readers WHERE removed_at >= %s"
+# A run may begin between a removal and its commit, and see the reader. That takes a few seconds.
+COMMITS_WITHIN = "1 minute"
+REMOVED = "SELECT kind, name FROM removed_readers WHERE removed_at >= %s - %s::interval"
+# Where they stand, or further ahead.
+STOPPED = """
+    SELECT EXISTS (
+        SELECT FROM removed_readers WHERE kind = %s AND name = %s AND position >= %s
+    )
+"""
 # What says how far it is in a row of its own, and is not there before its service has ever run.
 WATERMARKS = {"minutes": "the rollup's complete_to", "receipts": "the receipts' complete_to"}
+MINUTES, RECEIPTS = ("minutes", "all"), ("receipts", "all")
+
+Readers = dict[tuple[str, str], FrozenReader]  # by their kinds and names
 
 
 def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -> list[Finding]:
@@ -32,7 +48,8 @@ def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -
     ]
     if last is None:
         return found
-    here = {(each.kind, each.name): each for each in frozen.readers}
+    here = _by_name(frozen.readers)
+    idle = _idle(connection, _furthest(here, last))
     removed = removed_since(connection, last.started_at)
     long_ago = before_the_retries(connection, RETRIES)
     for (kind, name), stood in last.positions().items():
@@ -41,7 +58,7 @@ def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -
             if (kind, name) not in removed:
                 about = f"{called(kind, name)} is gone; it stood at position {stood}"
                 found.append(Finding(READER_GONE, about, key=f"{kind} {name}"))
-        elif stood > frozen.history.start or kind not in WATERMARKS:
+        elif (kind, name) not in idle and (stood > frozen.history.start or kind not in WATERMARKS):
             due = min(_due(kind, name, stood, last, long_ago), frozen.position)
             if reader.position < due:
                 about = (
@@ -63,7 +80,8 @@ def _due(kind: str, name: str, stood: int, last: Past, long_ago: Sequence[dict[s
 
 
 def removed_since(connection: psycopg.Connection, moment: datetime) -> set[tuple[str, str]]:
-    return {(kind, name) for kind, name in connection.execute(REMOVED, [moment])}
+    """Who was removed after that moment, or was perhaps still there."""
+    return set(connection.execute(REMOVED, [moment, COMMITS_WITHIN]))
 
 
 def called(kind: str, name: str) -> str:
@@ -80,13 +98,34 @@ def carried_over(
 
     Each at the furthest position that it had; so who has fallen back is found until it is there.
     """
-    found = {(each.kind, each.name): each for each in frozen.readers}
+    found = _furthest(_by_name(frozen.readers), last)
     if last is not None:
         removed = removed_since(connection, last.started_at)
         for (kind, name), stood in last.positions().items():
-            here = found.get((kind, name))
-            if here is not None:
-                found[kind, name] = here._replace(position=max(here.position, stood))
-            elif (kind, name) not in removed:
+            if (kind, name) not in found and (kind, name) not in removed:
                 found[kind, name] = FrozenReader(kind, name, stood)
-    return [*found.values()]
+    idle = _idle(connection, found)
+    return [reader for key, reader in found.items() if key not in idle]
+
+
+def _by_name(readers: Iterable[FrozenReader]) -> Readers:
+    return {(each.kind, each.name): each for each in readers}
+
+
+def _furthest(here: Readers, last: Past | None) -> Readers:
+    """Those who are here, each at the furthest position that it had."""
+    before = last.positions() if last else {}
+    return {
+        key: each._replace(position=max(each.position, before.get(key, 0)))
+        for key, each in here.items()
+    }
+
+
+def _idle(connection: psycopg.Connection, readers: Readers) -> set[tuple[str, str]]:
+    """The watermarks that nobody raises any more; the readers are at their furthest positions."""
+    idle = set()
+    if not any(kind == "rollup" for kind, _ in readers):
+        idle.add(MINUTES)
+    if one_row(connection.execute(STOPPED, [*RECEIPTS, readers[RECEIPTS].position])) == (True,):
+        idle.add(RECEIPTS)
+    return idle

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from analytics import extract, parquet
+from analytics.ledger import Broken
 from analytics.look import Look
 from analytics.parquet import File
 from analytics.warehouse import Warehouse
@@ -60,7 +61,7 @@ def _others(warehouse: Warehouse, file: File, looks: Sequence[Look]) -> "Iterato
         rides = dataset.dataset(path, schema=schema.remove(3), format="parquet").to_table(
             filter=outside
         )
-    except (pa.ArrowException, OSError) as error:
+    except (Broken, pa.ArrowException, OSError) as error:
         raise Unavailable(f"the warehouse can't be read ({error})") from None
     day = pa.array([file.day] * len(rides), pa.date32())
     for batch in rides.append_column(parquet.DAY, day).cast(schema).to_batches():

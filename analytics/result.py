@@ -85,10 +85,17 @@ class RollupVerdict:
     minutes: int = 0  # compared
     wrong: list[WrongMinute] = field(default_factory=list)  # in order
     set_aside: int = 0  # minutes that the rollup itself says it lacks: not compared
+    # Where something wrong is not being repaired: up to where an earlier run has proved all.
+    proved_before: int | None = field(default=None, compare=False)
 
     @property
     def agrees(self) -> bool:
         return not self.wrong
+
+    @property
+    def proved_upto(self) -> int:
+        """Where the next run goes on."""
+        return self.upto if self.proved_before is None else self.proved_before
 
 
 class WrongRides(NamedTuple):
@@ -165,7 +172,7 @@ class RatingsVerdict:
     """
 
     consumers: list[CountedRatings] = field(default_factory=list)
-    changed: tuple["Rated", ...] = ()
+    changed: tuple[tuple["Rated", int, int], ...] = ()  # and the ratings and stars that are there
 
     @property
     def wrong(self) -> list[CountedRatings]:

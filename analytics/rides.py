@@ -26,6 +26,7 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
 UNREADABLE = (Broken, *SPARK_ERRORS)
+NOT_RIDES = "ValueError: Parquet: "  # as `analytics.look` says of a file
 
 
 @dataclass
@@ -65,18 +66,30 @@ class Rides:
             )
         return found
 
-    def look(self, blocks: Sequence[Ask]) -> list[Look]:
-        """Compare blocks with Postgres, ride by ride. Raises Unavailable, or what Spark raises."""
+    def look(self, blocks: Sequence[Ask], *, with_files: bool = True) -> list[Look]:
+        """Compare blocks with Postgres, ride by ride. Raises Unavailable, or what Spark raises.
+
+        Without the files, as if the warehouse had none of these rides.
+        """
         if not blocks:
             return []
         table = extract.this_table(self.connection)
         with self._reading("Comparing old rides"):
-            return look(self.spark.sparkContext, self.url, table, self._with_files(blocks))
+            asked = self._with_files(blocks) if with_files else blocks
+            return look(self.spark.sparkContext, self.url, table, asked)
 
     def digests_in_files(self, blocks: Sequence[Ask]) -> dict[int, str]:
-        """The digest of each block as the warehouse has it, by its beginning. Raises UNREADABLE."""
+        """The digest of each block as the warehouse has it, by its beginning.
+
+        Raises Broken if the files can't be read, or what Spark raises.
+        """
         with self.shown("Reading the warehouse"):
-            return digests(self.spark.sparkContext, self.url, self._with_files(blocks))
+            try:
+                return digests(self.spark.sparkContext, self.url, self._with_files(blocks))
+            except SPARK_ERRORS as error:
+                if NOT_RIDES in str(error):
+                    raise Broken(cause(error)) from None
+                raise
 
     def _with_files(self, blocks: Sequence[Ask]) -> list[Ask]:
         """The same blocks, each with the files that may have rides of it."""

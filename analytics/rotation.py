@@ -7,7 +7,7 @@ when it was looked at, so there is no cursor that could be lost, or be set.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -31,19 +31,25 @@ def chosen(
     first = known.blocks[0].first
     always = known.blocks[-1:]
     always += [known.block_of(mark) for mark in marks if first <= mark <= known.position]
+    found = set[Block]()
     for finding in findings:
         if finding.get("after") is not None:
-            always += known.within(finding["after"], finding["upto"])
+            found |= {*known.within(finding["after"], finding["upto"])}
     some = chance.sample(known.blocks, min(AT_RANDOM, len(known.blocks)))
-    due = in_rotation(known, days_ago / reread_days)
-    return sorted({*always, *some, *due}, key=lambda block: block.upto)
+    due = in_rotation(known, days_ago / reread_days, found)
+    return sorted({*always, *found, *some, *due}, key=lambda block: block.upto)
 
 
-def in_rotation(known: Ledger, share: float) -> list[Block]:
-    """The blocks at which nobody has looked for longest: this share of all rides, one at least."""
+def in_rotation(known: Ledger, share: float, found: Collection[Block] = ()) -> list[Block]:
+    """The blocks at which nobody has looked for longest: this share of all rides, one at least.
+
+    Not those of which something was `found`: they are read anyway, and would come first each time.
+    """
     wanted = known.total.rides * min(share, 1 / MOST)
     blocks, rides = [], 0
     for block in sorted(known.blocks, key=lambda block: (block.looked_at, block.after)):
+        if block in found:
+            continue
         blocks.append(block)
         rides += block.rides
         if rides >= wanted:

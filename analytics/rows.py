@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NONE = -(2**63)  # stands for a NULL, which only a stranger writes: no ride has this number
 NAMED = 10  # this many of the rides that differ are named
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# As `analytics.extract` reads Postgres' infinity, and whatever else Python has no time for.
+EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
 class Fields(NamedTuple):
@@ -29,6 +31,11 @@ class Fields(NamedTuple):
 
     created_at: datetime | None
     distance: Decimal | None
+
+    @property
+    def knows_its_time(self) -> bool:
+        """Whether this is the ride's time: EARLIEST and LATEST stand for all beyond them, too."""
+        return self.created_at is not None and EARLIEST < self.created_at < LATEST
 
 
 class Differing(NamedTuple):

@@ -47,14 +47,16 @@ BEFORE_THE_RETRIES = f"""
 """  # noqa: S608
 # Those of the newest completed run that wrote one, and of runs that died since.
 KNOWN_LEDGERS = f"""
-    SELECT ledger FROM runs, unnest(ledgers) ledger WHERE id >= coalesce((
+    SELECT ledger FROM runs, unnest(ledgers) WITH ORDINALITY noted (ledger, place)
+    WHERE id >= coalesce((
         SELECT max(id) FROM runs WHERE status IN {COMPLETED} AND ledgers <> '{{}}'
-    ), 0)
+    ), 0) ORDER BY id, place
 """  # noqa: S608
-APPROVED = """
+# An approval is for the next run that completes, whatever that finds.
+APPROVED = f"""
     SELECT run_id FROM approvals WHERE digest = %s AND used_by IS NULL
-    AND run_id = (SELECT max(id) FROM runs WHERE status = 'held')
-"""
+    AND run_id = (SELECT max(id) FROM runs WHERE status IN {COMPLETED})
+"""  # noqa: S608
 USE = "UPDATE approvals SET used_by = %s WHERE run_id = %s"
 
 
@@ -120,8 +122,7 @@ class Run:
 
 
 def _json(value: object) -> str:
-    text = msgspec.json.Encoder(decimal_format="number").encode(value).decode()
-    return text.replace("\\u0000", "\\ufffd")  # which jsonb refuses
+    return msgspec.json.Encoder(decimal_format="number").encode(value).decode()
 
 
 def begin(connection: psycopg.Connection) -> Run:
@@ -157,9 +158,9 @@ def before_the_retries(connection: psycopg.Connection, window: str) -> list[dict
     return row[0] if row else []
 
 
-def known_ledgers(connection: psycopg.Connection) -> set[str]:
-    """The SHA-256 of each ledger that the warehouse may rightly name."""
-    return {ledger for (ledger,) in connection.execute(KNOWN_LEDGERS)}
+def known_ledgers(connection: psycopg.Connection) -> list[str]:
+    """The SHA-256 of each ledger that the warehouse may rightly name, the newest last."""
+    return [ledger for (ledger,) in connection.execute(KNOWN_LEDGERS)]
 
 
 def approved(connection: psycopg.Connection, digest: str) -> int | None:

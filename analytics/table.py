@@ -32,6 +32,7 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.words import printable
 
 OURS = re.compile(r"day=|_delta_log$|_ledgers$|\.")  # the names of what runs leave in the folder
+VERSION = re.compile(r"[0-9]{20}")
 LEDGERS = "_ledgers"
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
@@ -125,7 +126,11 @@ class Table:
             return []
         rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
         names = ("path", "size_bytes", "num_records", "min.id", "max.id", "partition.day")
-        return [File(*(row[name] for name in names)) for row in rows]
+        files = [File(*map(row.get, names)) for row in rows]
+        for file in files:
+            if None in file:  # another writer may leave them out
+                raise Broken(f"{printable(file.path)} has no statistics")
+        return files
 
     def require(self, file: File) -> Path:
         """Where a file is. Raises Broken if it is not there as the log has it."""
@@ -144,14 +149,20 @@ class Table:
         `DeltaTable.history` finds nothing in a folder whose name has a # or a ?; this does.
         """
         for _, actions in self._versions():
-            for action in actions:
+            for action in actions or ():
                 if action.commit_info and action.commit_info.reconciliation:
                     yield action.commit_info.reconciliation
 
     def strangers(self) -> list[str]:
-        """The versions since the newest run's that changed rides, each with what it did."""
+        """The versions since the newest run's that changed rides, each with what it did.
+
+        One that can't be read may have changed some.
+        """
         found = list[str]()
         for version, actions in self._versions():
+            if actions is None:
+                found.append(f"version {version} (unreadable)")
+                continue
             said = [action.commit_info for action in actions if action.commit_info]
             if any(info.reconciliation for info in said):
                 break
@@ -161,13 +172,16 @@ class Table:
                 found.append(f"version {version} ({operation})")
         return found[::-1]
 
-    def _versions(self) -> Iterator[tuple[int, list[Action]]]:
-        """The versions whose files can be read, the newest first."""
+    def _versions(self) -> Iterator[tuple[int, list[Action] | None]]:
+        """The versions, the newest first, each with its actions: None if they can't be read."""
         for version in sorted(self._log.glob("*.json"), reverse=True):
+            if not VERSION.fullmatch(version.stem):
+                continue
+            actions = None
             with suppress(OSError, ValueError, ArithmeticError):
                 lines = version.read_bytes().splitlines()
                 actions = [msgspec.json.decode(line, type=Action) for line in lines]
-                yield int(version.stem), actions
+            yield int(version.stem), actions
 
     def ledger(self, digest: str) -> Ledger:
         """The ledger of this SHA-256. Raises Broken if its file is gone, or is not that."""

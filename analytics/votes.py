@@ -17,8 +17,7 @@ this session sees, up to where the reset leads:
 
 * another total that agrees there or beyond, since it has counted those rides from the log;
 * an earlier run, in which a total agreed so far. That the warehouse has the rides is not enough:
-  it has copied them from Postgres, perhaps after somebody had altered them;
-* the streamer, where the *number* of rides is wrong: as many records as it has sent are there.
+  it has copied them from Postgres, perhaps after somebody had altered them.
 
 If two or more totals are all off by the same, it is the judge that is suspect: they are held.
 """
@@ -123,7 +122,7 @@ def decide(
         if said[after] in (Right.POSTGRES, Right.WAREHOUSE):
             votes.add(said[after])
         decided = votes - {Right.NOBODY}  # a total that is wrong by itself does not decide
-        if votes:
+        if votes and not (proven.get(after) and said[after] is Right.NOBODY):
             said[after] = decided.pop() if len(decided) == 1 else Right.NOBODY
     return said
 
@@ -167,7 +166,7 @@ def may_be_reset(counted: Sequence[Counted], confirmed: int, reset_to: int = 0) 
     suspect = len(counted) > 1 and len(wrong) == len(counted) and len({c.off for c in wrong}) == 1
     if suspect and any(each.off != (0, 0) for each in wrong):
         return [False] * len(counted)
-    return [max(each.position, reset_to) <= confirmed or each.off[0] != 0 for each in counted]
+    return [max(each.position, reset_to) <= confirmed for each in counted]
 
 
 def confirmed_upto(counted: Sequence[Counted], proven: int) -> int:

@@ -2,7 +2,9 @@
 
 Its checkpoint goes, for which the log is kept, with its state and its resets. A row of
 `removed_readers` remains, so that the reconciliation, which knows who was there the last time, does
-not miss it. `GET /consumers` lists kinds and names.
+not miss it. `GET /consumers` lists kinds and names. A reader that only the last reconciliation
+knows, since somebody has deleted its checkpoint, is removed, too; so is `receipts all`, which has
+none: whoever stops the receipts for good says so.
 
 A reader whose process has a session with this database is not removed: it would begin anew, at
 once. One of another program (of the kind `outside`, for instance) has sessions of other names, so
@@ -18,20 +20,46 @@ from rocket_rides.words import printable
 
 LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
 
-# Both or neither. Postgres deletes the rows that refer to the checkpoint.
-REMOVE = """
+# Whom the last completed reconciliation saw. Minutes need no removal: their rollup has one.
+LAST_SEEN = """
+    SELECT reader.kind, reader.name, reader.position FROM (
+        SELECT readers FROM runs WHERE status IN ('agreed', 'wrong', 'held')
+        ORDER BY id DESC LIMIT 1
+    ) last, jsonb_to_recordset(readers) AS reader(kind text, name text, position bigint)
+    WHERE reader.kind <> 'minutes'
+"""
+# Both or neither. Postgres deletes the rows that refer to the checkpoint. Receipts may have come
+# further since the last run.
+REMOVE = f"""
     WITH gone AS (
         DELETE FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
         RETURNING kind, name, position
+    ), removed AS (
+        SELECT kind, name, position FROM gone
+        UNION ALL
+        SELECT kind, name, greatest(position, CASE kind WHEN 'receipts' THEN (
+            SELECT complete_to FROM receipts_state
+        ) END)
+        FROM ({LAST_SEEN}) seen
+        WHERE kind = %(kind)s AND name = %(name)s AND NOT EXISTS (SELECT FROM gone)
     ), noted AS (
-        INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
+        INSERT INTO removed_readers (kind, name, position) SELECT kind, name, position FROM removed
     )
-    SELECT position FROM gone
-"""
-READERS = "SELECT kind, name FROM checkpoints ORDER BY kind, name"
+    SELECT position FROM removed
+"""  # noqa: S608
+READERS = f"""
+    SELECT kind, name FROM checkpoints UNION SELECT kind, name FROM ({LAST_SEEN}) seen
+    ORDER BY kind, name
+"""  # noqa: S608
 SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = ANY(%s)
+"""
+# All workers share the receipts, whatever their names.
+WORKERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database()
+      AND (starts_with(application_name, %s) OR starts_with(application_name, %s))
 """
 
 
@@ -52,15 +80,20 @@ def remove(connection: psycopg.Connection, kind: str, name: str) -> int:
 
 
 def _is_running(connection: psycopg.Connection, kind: str, name: str) -> bool:
-    session = sessions.ROLLUP if kind == "rollup" else sessions.reader(kind, name)
-    asked = connection.execute(SESSIONS, [[session, sessions.starting(session)]])
+    if kind == "receipts":
+        asked = connection.execute(WORKERS, [sessions.RECEIPTS, sessions.INBOX])
+    else:
+        session = sessions.ROLLUP if kind == "rollup" else sessions.reader(kind, name)
+        asked = connection.execute(SESSIONS, [[session, sessions.starting(session)]])
     return database.one_row(asked) != (0,)
 
 
 def main() -> None:
     """Remove one, and say where it stood."""
     parser = Parser("python -m consumers.remove", __doc__)
-    parser.add_argument("kind", metavar="KIND", help="such as total, ratings, rollup or outside")
+    parser.add_argument(
+        "kind", metavar="KIND", help="such as total, ratings, rollup, receipts or outside"
+    )
     parser.add_argument("name", metavar="NAME", help="its name among those of its kind")
     given = parser.parse_args()
     config = settings.load()

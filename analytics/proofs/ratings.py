@@ -46,6 +46,15 @@ class Sum(NamedTuple):
     stars: int
 
 
+class Proven(NamedTuple):
+    """What was found, and the ledger that follows; and both if Postgres is right in any case."""
+
+    verdict: RatingsVerdict
+    ledger: Ledger
+    approved: RatingsVerdict
+    approved_ledger: Ledger
+
+
 def prove(
     connection: psycopg.Connection,
     spark: "SparkContext",
@@ -55,71 +64,73 @@ def prove(
     upto: int,
     again: Callable[[Sequence[Rated]], Sequence[Rated]],
     now: datetime,
-) -> tuple[RatingsVerdict, Ledger]:
+) -> Proven:
     """Compare every consumer's number of ratings, and its sum, at its own position.
 
-    Also returns the ledger with the ratings up to `upto`; `again` chooses what else is read.
+    The ledgers returned have the ratings up to `upto`; `again` chooses what else is read.
     """
     if not one_row(connection.execute(ARE_THERE))[0]:
-        return RatingsVerdict(), base
+        return Proven(RatingsVerdict(), base, RatingsVerdict(), base)
     stand = connection.execute(STAND).fetchall()
     # Consumers go on while a run reads, and all ratings up to a checkpoint are settled.
     furthest = max([upto, *(position for _, position, *_, stray in stand if not stray)])
-    marks = sorted({upto, *(min(position, furthest) for _, position, *_ in stand)})
     full = [rated for rated in base.ratings if rated.upto % BLOCK == 0]
-    after = full[-1].upto if full else 0
-    reread = {rated.upto: rated for rated in again(full)}
-    reread |= {
+    newest = base.ratings[len(full) :]  # not full yet
+    marks = {upto, *(min(position, furthest) for _, position, *_ in stand)}
+    after = newest[0].after if newest else full[-1].upto if full else 0
+    again_ = {rated.upto: rated for rated in again(full)}
+    again_ |= {
         rated.upto: rated for rated in full if any(rated.after < m < rated.upto for m in marks)
     }
-    ranges = extract.cut_into_ranges(
-        connection, after, furthest, spark.defaultParallelism,
-        extract.this_table(connection, "ratings"),
-    )  # fmt: skip
-    ranges += [CountedRange(rated.after, rated.upto, rated.ratings) for rated in reread.values()]
+    table = extract.this_table(connection, "ratings")
+    ranges = extract.cut_into_ranges(connection, after, furthest, spark.defaultParallelism, table)
+    ranges += [CountedRange(rated.after, rated.upto, rated.ratings) for rated in again_.values()]
+    reread = [*again_.values(), *newest]
     sums = list[Sum]()
     if ranges:
-        code = extract.for_executors(url, sys.modules[__name__])
-        task = partial(_add_up, code, extract.this_table(connection, "ratings"), marks)
+        cuts = sorted(marks | {rated.upto for rated in newest})
+        task = partial(_add_up, extract.for_executors(url, sys.modules[__name__]), table, cuts)
         with shown("Adding up ratings"):
             slices = min(len(ranges), 4 * spark.defaultParallelism)
-            sums = [
-                Sum(*each) for each in spark.parallelize(ranges, slices).flatMap(task).collect()
-            ]
-    kept = [rated for rated in full if rated.upto not in reread]
-    changed = [
-        rated for rated in reread.values() if _of(sums, rated) != (rated.ratings, rated.stars)
-    ]
+            found = spark.parallelize(ranges, slices).flatMap(task).collect()
+            sums = [Sum(*each) for each in found]
+    kept = [rated for rated in full if rated.upto not in again_]
+    changed = [rated for rated in reread if _of(sums, rated) != (rated.ratings, rated.stars)]
 
     def exact(position: int, as_known: Sequence[Rated] = ()) -> tuple[int, int]:
         """Ratings and stars up to a position, of some blocks as the ledger has them."""
-        known = [rated for rated in (*kept, *as_known) if rated.upto <= position]
-        blocks = {rated.upto for rated in as_known if rated.upto <= position}
-        read = [s for s in sums if s.last <= position and (s.number + 1) * BLOCK not in blocks]
+        below = [rated for rated in as_known if rated.upto <= position]
+        known = [*below, *(rated for rated in kept if rated.upto <= position)]
+        read = [
+            each
+            for each in sums
+            if each.last <= position
+            and not any(rated.after < each.last <= rated.upto for rated in below)
+        ]
         return (
-            sum(rated.ratings for rated in known) + sum(s.ratings for s in read),
-            sum(rated.stars for rated in known) + sum(s.stars for s in read),
+            sum(rated.ratings for rated in known) + sum(each.ratings for each in read),
+            sum(rated.stars for rated in known) + sum(each.stars for each in read),
         )
 
-    claims = [
-        (min(position, furthest), (ratings, stars)) for _, position, ratings, stars, _ in stand
+    def verdict(held: Sequence[Rated]) -> RatingsVerdict:
+        consumers = []
+        for row in stand:
+            ratings, stars = exact(min(row[1], furthest), held)
+            consumers.append(CountedRatings._make([*row, ratings, stars]))
+        return RatingsVerdict(consumers, tuple((rated, *_of(sums, rated)) for rated in held))
+
+    claims = [(min(at, furthest), (ratings, stars)) for _, at, ratings, stars, _ in stand]
+    held = [
+        rated
+        for rated in changed
+        if not any(at >= rated.upto and exact(at) == claim for at, claim in claims)
     ]
-    for_table = [exact(at) == claim for at, claim in claims]
-    held = changed if changed and not any(for_table) else []
-    consumers = []
-    for row in stand:
-        ratings, stars = exact(min(row[1], furthest), held)
-        consumers.append(CountedRatings._make([*row, ratings, stars]))
-    if held:  # the ledger keeps what it knows
-        return RatingsVerdict(consumers, tuple(held)), base
-    looked = {
-        rated.upto: msgspec.structs.replace(rated, looked_at=now) for rated in reread.values()
-    }
-    old = [
-        _with(looked.get(rated.upto, rated), sums) if rated in changed
-        else looked.get(rated.upto, rated) for rated in full
-    ]  # fmt: skip
-    return RatingsVerdict(consumers), base.with_ratings([*old, *_new(sums, after, upto, now)])
+    looked = {rated.upto: msgspec.structs.replace(_with(rated, sums), looked_at=now)
+              for rated in again_.values()}  # fmt: skip
+    old = [looked.get(rated.upto, rated) for rated in full]
+    taken = base.with_ratings([*old, *_new(sums, after, upto, now)])
+    # Where anything is held, the ledger keeps what it knows.
+    return Proven(verdict(held), base if held else taken, verdict(()), taken)
 
 
 def _of(sums: Sequence[Sum], rated: Rated) -> tuple[int, int]:

@@ -94,7 +94,8 @@ def _ratings(result: Result, ratings: RatingsVerdict) -> Proof:
     wrong = f"{count(len(named), 'consumer')} wrong{follows(result, 'to be counted anew')}"
     looked_at = count(max(each.exact_ratings for each in ratings.consumers), "rating")
     sentences = [("Consumers that have other sums of ratings:", named)] if named else []
-    return Proof("ratings", looked_at, wrong if named else "agrees", not named, sentences)
+    outcome = wrong if named else "agrees" if ratings.agrees else "changed"
+    return Proof("ratings", looked_at, outcome, ratings.agrees, sentences)
 
 
 def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[WrongRides, str, str]) -> Proof:

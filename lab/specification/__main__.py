@@ -76,6 +76,7 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-second-witness": ("12", Judge, JUDGE),
     "witness-behind": ("12", Judge, JUDGE),
     "copy-as-witness": ("12", Judge, JUDGE),
+    "count-as-witness": ("12", Judge, ONE_TOTAL),
     "silent-ledger": ("12", Judge, JUDGE),
     "altered-ledger": ("12", Judge, ONE_TOTAL | {"taken": 3}),
     "records-uncounted": ("12", Judge, JUDGE),

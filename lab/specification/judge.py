@@ -50,6 +50,7 @@ class Books(Value, frozen=True):
     rides: Rides = ()  # the truth
     postgres: Rides = ()
     hidden: int = 0  # a policy hides this ride from the judge
+    fakes: int = 0  # records of another kind that somebody put in
     warehouse: Blocks = ()
     ledger: Blocks = ()
     noted: tuple[Blocks, ...] = ((),)  # in Postgres: the hashes of ledgers
@@ -126,20 +127,22 @@ class Judge(System):
         require(s.run is None)
         seen = tuple(metres * (ride != s.hidden) for ride, metres in enumerate(s.postgres, 1))
         said = Witnesses(
-            seen, s.taken - s.gone, s.warehouse, s.ledger, s.ledger in s.noted, s.totals,
+            seen, s.fakes, s.taken - s.gone, s.warehouse, s.ledger, s.ledger in s.noted, s.totals,
             s.proven, s.findings,
         )  # fmt: skip
         verdict = Verdict(said, everything=everything, broken=self.broken)
         gone, same = s.gone, verdict.findings == s.approved
         if is_approved := bool(s.approved) and (same or self.broken == "stale-approval"):
             verdict = Verdict(said, everything=everything, broken=self.broken, approved=True)
-            gone = s.taken - sums(seen)[1]
+            gone = s.taken - verdict.records
         warehouse, ledger = verdict.published() if verdict.publishes else (s.warehouse, s.ledger)
         exact, wrong = sums(verdict.exact), s.wrong
         for n in verdict.sides if verdict.publishes else ():
             changed = n not in verdict.held
             truth = s.rides[n * BLOCK :][: len(s.warehouse[n])]
             wrong = wrong or (changed and verdict.mine[n] != truth)
+        are_lost = sums(verdict.fresh)[1] < sums(s.rides[verdict.old :])[1] and not s.fakes
+        wrong = wrong or (verdict.publishes and are_lost)
         resets = [t for t in verdict.resets if t.reset != (s.taken, exact)]
         asks = tuple((each.name, exact) for each in resets)
         shown = seen if verdict.findings else ()
@@ -170,14 +173,23 @@ class Judge(System):
 
     # Whoever alters something.
 
+    @property
+    def two_parties(self) -> bool:
+        return self.bounds.get("parties", 1) > 1
+
     def alters_postgres(self, s: Books, old: int, metres: int) -> Books:
         """somebody alters ride {old} in Postgres: {metres}"""
-        known = max(len(rows(s.warehouse)), *(each.position for each in s.totals), 0)
-        is_fresh = old + (metres == SWAP) > known
-        require(not is_fresh or not (s.run or s.findings or s.approvals))
+        copied, counted = len(rows(s.warehouse)), max(each.position for each in s.totals)
+        last = old + (metres == SWAP)
+        require(last <= max(copied, counted) or not (s.run or s.findings or s.approvals))
+        require(last <= copied or not self.two_parties)
         is_used = not s.approved or s.run or any(each.reset for each in s.totals)
         require(not s.approvals or not is_used)
         return altered(s, "Postgres", postgres=falsified(s.postgres, old, metres))
+
+    def replaces(self, s: Books, old: int) -> Books:
+        """somebody deletes ride {old}, and puts in a record of another kind with its id"""
+        return self.alters_postgres(s.but(fakes=s.fakes + 1), old, 0)
 
     def hides(self, s: Books, old: int) -> Books:
         """a policy hides ride {old} from the judge"""
@@ -199,6 +211,7 @@ class Judge(System):
 
     def tampers(self, s: Books, total: int, by: Sums) -> Books:
         """somebody changes total {total} by {by}"""
+        require(not self.two_parties)
         mine = named(s.totals, total)
         changed = mine.sums[0] + by[0], mine.sums[1] + by[1]
         return altered(s, f"totals {total}", totals=swap(s.totals, mine, mine.but(sums=changed)))
@@ -226,8 +239,8 @@ class Judge(System):
         return not s.wrong
 
     by_chance = (
-        judges_in_rotation, takes, crashes, approves, alters_postgres, hides, alters_warehouse,
-        alters_ledger, restores_ledger, tampers,
+        judges_in_rotation, takes, crashes, approves, alters_postgres, replaces, hides,
+        alters_warehouse, alters_ledger, restores_ledger, tampers,
     )  # fmt: skip
     invariants: ClassVar = {"12": repairs_are_right}
 

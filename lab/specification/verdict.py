@@ -28,6 +28,7 @@ class Total(Value, frozen=True):
 
 class Witnesses(NamedTuple):
     postgres: Rides  # as the judge's session sees them
+    fakes: int  # records of another kind, which somebody put in with the ids of rides
     sent: int  # records, as the streamer counts them, less what a person knows to be gone
     warehouse: Blocks
     ledger: Blocks
@@ -90,6 +91,8 @@ class Verdict:
                 votes |= (found or {NOBODY}) if len(found) < 2 else set()
         if votes and backed != NOBODY and self.broken != "silent-ledger":
             votes.add(backed)
+        if self.trusted and backed == NOBODY and self.broken != "ledger-ignored":
+            return NOBODY
         decided = (votes or {backed}) - {NOBODY}
         return decided.pop() if len(decided) == 1 else NOBODY
 
@@ -108,11 +111,15 @@ class Verdict:
         return sorted(n for n, side in self.sides.items() if side != POSTGRES)
 
     @property
+    def records(self) -> int:
+        return sums(self.said.postgres)[1] + self.said.fakes
+
+    @property
     def missing(self) -> int:
         """How many records Postgres shows less than were sent, apart from those that are named."""
         pairs = [zip(self.mine[n], self.theirs[n], strict=True) for n in self.held]
         gone = sum(1 for pair in pairs for ours, theirs in pair if theirs and not ours)
-        return self.said.sent - sums(self.said.postgres)[1] - gone
+        return self.said.sent - self.records - gone
 
     @property
     def distrusts(self) -> bool:
@@ -145,11 +152,14 @@ class Verdict:
     def _is_confirmed(self, total: Total) -> bool:
         if any(n * BLOCK < total.position for n in self.held):
             return False
+        if self.broken == "count-as-witness" and self.off(total)[1] != 0:
+            return True
+        reset_to = max(total.position, len(self.said.postgres))  # all rides up to there count
         agreeing = [u.position for u in self.said.totals if u not in self.wrong and u.sums[1]]
         if self.broken == "witness-behind":
-            agreeing = [total.position for at in agreeing if at >= self.said.proven]
+            agreeing = [reset_to for at in agreeing if at >= self.said.proven]
         upto = self.old if self.broken == "copy-as-witness" else self.said.proven
-        return max([upto, *agreeing]) >= total.position or self.off(total)[1] != 0
+        return max([upto, *agreeing]) >= reset_to
 
     @property
     def proven(self) -> int:

@@ -184,8 +184,9 @@ CREATE TABLE consumer_states (
 CREATE TABLE removed_readers (
     kind text NOT NULL,
     name text NOT NULL,
-    removed_at timestamptz NOT NULL DEFAULT now(),
+    removed_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- its transaction may have waited
     removed_by text NOT NULL DEFAULT session_user,
+    position bigint NOT NULL CONSTRAINT removed_readers_position CHECK (position >= 0),
     PRIMARY KEY (kind, name, removed_at)
 );
 

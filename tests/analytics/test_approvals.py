@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from analytics.prerequisites import PACKAGES
 from tests.support.attacks import (
     TOTALS,
     all_have_counted,
@@ -29,8 +30,15 @@ CHANGE_A_RIDE = """
     UPDATE rides SET distance = 7.007, created_at = created_at - interval '1 day'
     WHERE id = 100007
 """
+LENGTHEN_A_RIDE = "UPDATE rides SET distance = distance + 1 WHERE id = 100007"
+SHORTEN_IT_AGAIN = "UPDATE rides SET distance = distance - 1 WHERE id = 100007"
 ONE_MORE = "DELETE FROM rides WHERE id = 200001"
 USED_BY = "SELECT used_by FROM approvals"
+WITHOUT_PACKAGES = f"""
+import runpy, sys
+sys.modules.update(dict.fromkeys({PACKAGES}))
+runpy.run_module("analytics.approve", run_name="__main__")
+"""
 REASON = ["--reason", "asked for by the customer"]
 
 
@@ -108,6 +116,29 @@ def test_an_approval_of_what_has_changed_since_is_not_used(books: Books) -> None
     assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
 
 
+def test_an_approval_ends_with_a_run_that_finds_nothing(books: Books) -> None:
+    """Whoever approved what was found then has said nothing of the same, found later."""
+    run = held(books, LENGTHEN_A_RIDE)
+    assert approve(books.world, run, *REASON).status == 0
+    by_hand(books.world, SHORTEN_IT_AGAIN)
+    assert books.run().status == "agreed"
+    by_hand(books.world, LENGTHEN_A_RIDE)
+    before = standing(books)
+    assert books.run().status == "held"
+    assert standing(books) == before
+    assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
+
+
+def test_approving_needs_no_package_of_the_reconciliation(books: Books) -> None:
+    """A person does it wherever the services run."""
+    run = held(books, DELETE_RIDES)
+    at = {"DATABASE_URL": books.world.postgres_url}
+    command = [sys.executable, "-c", WITHOUT_PACKAGES, str(run), *REASON]
+    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert books.world.value("SELECT run_id FROM approvals") == run
+
+
 def test_an_approval_is_used_once(books: Books) -> None:
     """Also where exactly the same is found again: no other total testifies against this one."""
     books.world.send(1, 2, 3)
@@ -140,3 +171,17 @@ def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(
     assert in_postgres(books) == right
     assert books.run(full=full).status == "agreed"
     assert standing(books).asked == 0
+
+
+def test_a_time_that_the_warehouse_does_not_know_is_not_put_back(books: Books) -> None:
+    """It has days of the years 1 to 9999 only."""
+    times = ("now()", "'infinity'", "'-infinity'", "'294276-12-31'", "'4713-01-01 BC'")
+    for at in times:
+        books.add_many(1, f"{at}::timestamptz")
+    assert books.run().published
+    by_hand(books.world, "DELETE FROM rides")
+    assert books.run().status == "held"
+    put_back = approve(books.world, last_run(books.world).id, "--put-back").said
+    assert put_back.count("OVERRIDING SYSTEM VALUE") == 1
+    for ride in range(2, len(times) + 1):
+        assert f"-- ride {ride}: the warehouse does not know its time\n" in put_back

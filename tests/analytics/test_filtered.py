@@ -23,6 +23,8 @@ VIEW = "CREATE VIEW elsewhere.{0} AS SELECT * FROM public.{0} WHERE {1} % 3 <> 0
 POLICY = "CREATE POLICY part ON {0} TO reconciler USING ({1} % 3 <> 0)"
 # What is added up or compared, and a number in it.
 TABLES = {"rides": "id", "ratings": "id", "receipts": "ride_id"}
+# And what says which of it is not compared.
+READ = TABLES | {"set_aside_minutes": "lowest_ride_id"}
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_the_documented_role_runs_where_no_policy_is(
 
 
 @pytest.mark.proves("plain")
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", READ)
 def test_a_view_in_front_of_a_table_ends_the_run(
     books: Books, reconcile: Reconcile, table: str
 ) -> None:
@@ -90,7 +92,7 @@ def test_a_view_in_front_of_a_table_ends_the_run(
     by_hand(
         books.world,
         "CREATE SCHEMA elsewhere",
-        VIEW.format(table, TABLES[table]),
+        VIEW.format(table, READ[table]),
         f"ALTER DATABASE {books.world.stream} SET search_path = elsewhere, public",
     )
     refused(books, reconcile, table, {})

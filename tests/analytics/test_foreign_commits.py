@@ -3,12 +3,17 @@
 What does not change rides, as an OPTIMIZE, is nobody's business.
 """
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from analytics import rows
+from analytics.look import Look
+from analytics.reread import read_again
 from analytics.steps import Step
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import listening
@@ -45,6 +50,23 @@ def add_a_ride(books: Books) -> None:
     write_deltalake(delta(books), pa.Table.from_pylist([row], _schema(books)), mode="append")
 
 
+def double_a_ride_by_an_operation_of_no_name(books: Books) -> None:
+    double_a_ride(books)
+    newest, lines = newest_version(books)
+    for line in lines:
+        line.get("commitInfo", {}).update(operation=None)
+    write_version(newest, *lines)
+
+
+def newest_version(books: Books) -> tuple[Path, list[dict[str, dict[str, object]]]]:
+    newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+    return newest, [json.loads(line) for line in newest.read_text().splitlines()]
+
+
+def write_version(path: Path, *lines: object) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def _schema(books: Books) -> pa.Schema:
     return delta(books).to_pyarrow_table().schema
 
@@ -79,6 +101,63 @@ def test_files_that_another_writer_has_only_united_are_read_on(books: Books) -> 
         result = books.run(**options)
         assert (result.status, result.notes) == ("agreed", [])
         assert in_warehouse(books) == in_postgres(books)
+
+
+def test_a_version_that_does_not_say_what_it_is_is_told_as_unreadable(
+    books: Books, reconcile: Reconcile
+) -> None:
+    settled(books)
+    before = standing(books)
+    double_a_ride_by_an_operation_of_no_name(books)
+    version = delta(books).version()
+    run = reconcile(books.world)
+    assert (run.status, run.wrong) == (1, "")
+    assert f"version {version} (unreadable)" in run.said
+    assert standing(books) == before
+    assert reconcile(books.world).status == 0
+
+
+@pytest.mark.parametrize("which", [slice(0, 1), slice(None)], ids=["one file", "all files"])
+def test_files_without_statistics_are_replaced_by_postgres_rides(
+    books: Books, which: slice
+) -> None:
+    """As an OPTIMIZE may leave them: it says that it changed no rides."""
+    settled(books)
+    rearrange(books, which)
+    result = books.run()
+    [note] = result.notes
+    assert (result.status, "has no statistics): it is rebuilt" in note) == ("agreed", True)
+    assert in_warehouse(books) == in_postgres(books)
+    again = books.run()
+    assert (again.status, again.notes) == ("agreed", [])
+
+
+def rearrange(books: Books, which: slice) -> None:
+    """Copy files, and name the copies in place of the files, with nothing about their rides."""
+    newest, _ = newest_version(books)
+    lines: list[object] = [{"commitInfo": {"operation": "OPTIMIZE"}}]
+    for file in books.warehouse.table.files()[which]:
+        path = books.warehouse.table.folder / file.path
+        copy = path.with_name(f"copy-{path.name}")
+        copy.write_bytes(path.read_bytes())
+        same = {"partitionValues": {"day": str(file.day)}, "dataChange": False, "size": file.size}
+        renamed = str(Path(file.path).with_name(copy.name))
+        lines += [
+            {"remove": {"path": file.path, "deletionTimestamp": 0, **same}},
+            {"add": {"path": renamed, "modificationTime": 0, "stats": "{}", **same}},
+        ]
+    write_version(newest.with_name(f"{int(newest.stem) + 1:020}.json"), *lines)
+
+
+def test_a_file_that_goes_while_its_blocks_are_read_again_ends_the_run_in_a_sentence(
+    books: Books,
+) -> None:
+    settled(books)
+    [file, *_] = books.warehouse.table.files()
+    look = Look(file.first, file.last, file.last, "", "", "", "", (), (), rows.Differences())
+    (books.warehouse.table.folder / file.path).unlink()
+    with pytest.raises(Unavailable, match="is missing"):
+        read_again(books.world.connection, books.world.postgres_url, books.warehouse, [look])
 
 
 @pytest.mark.proves("other-writers")

@@ -4,8 +4,11 @@ import pytest
 
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
+from consumers.remove import remove
 from tests.support.attacks import (
+    DELIVERED,
     PLACES,
+    RECEIPTS_ARE_COMPLETE,
     REMOVE,
     TOTALS,
     all_have_counted,
@@ -17,6 +20,7 @@ from tests.support.books import Books
 from tests.support.completed_runs import last_run
 from tests.support.entries import RATE
 from tests.support.jobs import Reconcile
+from tests.support.rollup import hurry, lead
 from tests.support.world import drain
 
 LOSE_THE_STATE = "DELETE FROM consumer_states WHERE name = 'consumer0'"
@@ -35,6 +39,13 @@ WIPE_THE_RECEIPTS = """
     WITH rows AS (DELETE FROM receipts)
     UPDATE receipts_state SET inbox_to = cell_start(), complete_to = cell_start()
 """
+# As a removal that came before the last run, by as much.
+REMOVED_BEFORE = """
+    INSERT INTO removed_readers (kind, name, removed_at, position)
+    SELECT 'total', 'consumer0', started_at - %s::interval, cell_start()
+    FROM runs ORDER BY id DESC LIMIT 1
+"""
+LONG_AGO = "UPDATE removed_readers SET removed_at = removed_at - interval '1 hour'"
 # What somebody does, the kind of what is found, and of whom it tells.
 MISSING = {
     "a total without its row": (LOSE_THE_STATE, "reader_gone", ["consumer0"]),
@@ -51,13 +62,24 @@ MISSING = {
 def everybody(books: Books) -> Books:
     """All kinds of readers were there when a run completed."""
     settled(books)
-    world = books.world
-    world.connection.execute(RATE, [1, 5])
-    drain(world.streamer())
-    Reader(world.log(), Stars(world.connect(), "ratings0")).run_once()
+    books.world.connection.execute(RATE, [1, 5])
+    drain(books.world.streamer())
+    read_stars(books)
     all_have_counted(books)
     assert books.run().status == "agreed"
     return books
+
+
+def read_stars(books: Books) -> None:
+    Reader(books.world.log(), Stars(books.world.connect(), "ratings0")).run_once()
+
+
+def ride_is_counted(books: Books) -> None:
+    """A new ride, by all but the rollup and the receipts."""
+    books.world.send(1)
+    read_stars(books)
+    for name in TOTALS:
+        books.caught_up(name)
 
 
 @pytest.mark.proves("missed")
@@ -103,9 +125,61 @@ def test_a_removal_excuses_only_the_reader_that_was_removed(everybody: Books) ->
     assert everybody.run().status == "agreed"
     everybody.caught_up("consumer0")
     assert everybody.run().status == "agreed"
-    by_hand(everybody.world, LOSE_ONE)
+    by_hand(everybody.world, LOSE_ONE, LONG_AGO)
     assert everybody.run().status == "wrong"
     assert "consumer0" in last_run(everybody.world).about("reader_gone")
+
+
+@pytest.mark.parametrize(("before", "status"), [("50 seconds", "agreed"), ("70 seconds", "wrong")])
+def test_a_removal_counts_although_a_run_began_before_it_was_committed(
+    everybody: Books, before: str, status: str
+) -> None:
+    everybody.world.connection.execute(REMOVED_BEFORE, [before])
+    by_hand(everybody.world, LOSE_ONE)
+    assert everybody.run().status == status
+
+
+def test_a_reader_that_somebody_deleted_is_missed_until_it_is_removed(everybody: Books) -> None:
+    by_hand(everybody.world, LOSE_ONE)
+    for _ in range(2):
+        assert everybody.run().status == "wrong"
+    remove(everybody.world.connect(), "total", "consumer0")
+    for _ in range(2):
+        assert everybody.run().status == "agreed"
+
+
+def test_nobody_waits_for_the_minutes_of_a_rollup_that_was_removed(everybody: Books) -> None:
+    """Once it is there again, it has time until the next run; then they must be there, too."""
+    everybody.world.connection.execute(REMOVE, ["rollup"])
+    for full in (False, False, True):
+        ride_is_counted(everybody)
+        by_hand(everybody.world, DELIVERED, RECEIPTS_ARE_COMPLETE)
+        assert everybody.run(full=full).status == "agreed"
+    leading = lead(everybody.world)
+    assert everybody.world.value("SELECT count(*) FROM checkpoints WHERE kind = 'rollup'") == 1
+    assert everybody.run().status == "agreed"
+    hurry(leading)
+    assert everybody.run().status == "agreed"
+    by_hand(everybody.world, WIPE_THE_ROLLUP)
+    assert everybody.run().status == "wrong"
+    assert "the rollup's complete_to" in last_run(everybody.world).about("reader_behind")
+
+
+def test_nobody_waits_for_receipts_that_were_stopped_for_good(everybody: Books) -> None:
+    """Once they are delivered further than ever before, they must be there again."""
+    by_hand(everybody.world, WIPE_THE_RECEIPTS)
+    for _ in range(2):
+        assert everybody.run().status == "wrong"
+    remove(everybody.world.connect(), "receipts", "all")
+    for full in (False, False, True):
+        assert everybody.run(full=full).status == "agreed"
+    ride_is_counted(everybody)
+    hurry(lead(everybody.world))
+    by_hand(everybody.world, DELIVERED, RECEIPTS_ARE_COMPLETE)
+    assert everybody.run().status == "agreed"
+    by_hand(everybody.world, WIPE_THE_RECEIPTS)
+    assert everybody.run().status == "wrong"
+    assert "receipts" in last_run(everybody.world).about("reader_behind")
 
 
 def test_the_oldest_rides_are_missed_although_their_receipts_are_there(everybody: Books) -> None:
@@ -126,3 +200,10 @@ def test_a_record_that_was_sent_and_has_no_row_is_missed(everybody: Books) -> No
     assert everybody.run().status == "held"
     assert "records_missing" in last_run(everybody.world).held
     assert standing(everybody).asked == 0
+
+
+def test_a_reader_with_a_backslash_in_its_name_is_found_again(books: Books) -> None:
+    settled(books)
+    books.follow(r"\u0000")
+    for _ in range(2):
+        assert books.run().status == "agreed"

@@ -1,16 +1,20 @@
 """Spark unites the tables of two cells."""
 
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from analytics.cells import COMPLETE, INCOMPLETE, main, unite
 from analytics.ledger import Ledger
+from analytics.pieces import BLOCK
+from analytics.warehouse import Warehouse
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Unavailable
-from tests.support.warehouse import DAYS, METRE, content, night
+from tests.support.warehouse import DAYS, METRE, OWNER, content, night
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +59,19 @@ def test_a_table_that_is_not_as_it_was_proven_is_not_added(
     with pytest.raises(Unavailable, match=r"cell \[0\] can't be read: .*PATH_NOT_FOUND"):
         unite([str(each) for each in cells], 0, "")
     assert capsys.readouterr().out == ""
+
+
+def test_a_block_that_an_approval_has_emptied_differs_from_nothing(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It stays in the ledger, with no rides."""
+    two_blocks = night(tmp_path, Ledger(), (DAYS[0], [1, 2]), (DAYS[1], [BLOCK + 1]))
+    emptied = msgspec.structs.replace(two_blocks.blocks[1], rides=0, distance=Decimal(0))
+    warehouse, ledger = Warehouse(tmp_path), two_blocks.with_blocks([emptied])
+    gone = [file for file in warehouse.table.files() if file.first == BLOCK + 1]
+    warehouse.publish([], warehouse.note(BLOCK + 1, ledger, OWNER), gone)
+    assert unite([str(tmp_path)], 0, "") == COMPLETE
+    assert f"{2 * METRE}" in capsys.readouterr().out
 
 
 def test_rides_of_two_cells_have_ids_and_places_of_their_own(

@@ -118,6 +118,23 @@ def test_few_are_named_and_the_key_is_of_all() -> None:
 
 
 @pytest.mark.parametrize(
+    ("at", "is_known"),
+    [
+        (datetime(1, 1, 1, tzinfo=UTC), False),
+        (datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC), True),
+        (datetime(9999, 12, 30, 23, 59, 59, tzinfo=UTC), True),
+        (datetime(9999, 12, 31, tzinfo=UTC), False),
+        (datetime.max.replace(tzinfo=UTC), False),  # past what a run writes: a stranger's
+        (None, False),
+    ],
+)
+def test_a_copy_knows_a_time_that_is_within_its_range_only(
+    at: datetime | None, *, is_known: bool
+) -> None:
+    assert Fields(at, Decimal(1)).knows_its_time == is_known
+
+
+@pytest.mark.parametrize(
     ("micros", "at"),
     [
         (NONE, None),  # NULL

@@ -40,8 +40,8 @@ ASKED = """
 """
 # As `python -m consumers.remove` does it; the reader's name.
 REMOVE = """
-    WITH gone AS (DELETE FROM checkpoints WHERE name = %s RETURNING kind, name)
-    INSERT INTO removed_readers (kind, name) SELECT kind, name FROM gone
+    WITH gone AS (DELETE FROM checkpoints WHERE name = %s RETURNING kind, name, position)
+    INSERT INTO removed_readers (kind, name, position) SELECT kind, name, position FROM gone
 """
 TOTALS_NOW = "SELECT name, total_distance FROM consumer_states ORDER BY name"
 
