@@ -9,9 +9,8 @@ nobody waits for minutes while there is no rollup, nor for receipts that were re
 come further than they had ever been.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 import psycopg
 
@@ -59,7 +58,7 @@ def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -
                 about = f"{called(kind, name)} is gone; it stood at position {stood}"
                 found.append(Finding(READER_GONE, about, key=f"{kind} {name}"))
         elif (kind, name) not in idle and (stood > frozen.history.start or kind not in WATERMARKS):
-            due = min(_due(kind, name, stood, last, long_ago), frozen.position)
+            due = min(_due(kind, stood, last, long_ago), frozen.position)
             if reader.position < due:
                 about = (
                     f"{called(kind, name)} stands at position {reader.position}; all up to {due}"
@@ -69,14 +68,9 @@ def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -
     return found
 
 
-def _due(kind: str, name: str, stood: int, last: Past, long_ago: Sequence[dict[str, Any]]) -> int:
-    """How far a reader must be by now."""
-    if kind != "receipts":
-        return last.position
-    before: list[int] = [
-        each["position"] for each in long_ago if (each["kind"], each["name"]) == (kind, name)
-    ]
-    return max([stood, *before])
+def _due(kind: str, stood: int, last: Past, long_ago: int) -> int:
+    """How far a reader must be by now. A receipt may be under way, but not for so long."""
+    return max(stood, long_ago) if kind == "receipts" else last.position
 
 
 def removed_since(connection: psycopg.Connection, moment: datetime) -> set[tuple[str, str]]:

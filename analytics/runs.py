@@ -42,7 +42,7 @@ LAST_COMPLETED = f"""
 """  # noqa: S608
 # A receipt may be under way for longer than a run is ago.
 BEFORE_THE_RETRIES = f"""
-    SELECT readers FROM runs WHERE status IN {COMPLETED} AND started_at < now() - %s::interval
+    SELECT position FROM runs WHERE status IN {COMPLETED} AND started_at < now() - %s::interval
     ORDER BY id DESC LIMIT 1
 """  # noqa: S608
 # Those of the newest completed run that wrote one, and of runs that died since.
@@ -152,10 +152,10 @@ def last_completed(connection: psycopg.Connection) -> Past | None:
     return Past(*row) if row else None
 
 
-def before_the_retries(connection: psycopg.Connection, window: str) -> list[dict[str, Any]]:
-    """The readers of the last run that completed so long ago."""
+def before_the_retries(connection: psycopg.Connection, window: str) -> int:
+    """The position of the last run that completed so long ago; 0 if none has."""
     row = connection.execute(BEFORE_THE_RETRIES, [window]).fetchone()
-    return row[0] if row else []
+    return row[0] if row else 0
 
 
 def known_ledgers(connection: psycopg.Connection) -> list[str]:

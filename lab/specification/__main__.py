@@ -30,6 +30,7 @@ FULL: dict[str, System] = {
     "queue": Queue(takes=4, repeats=2, replays=2),
     "judge": Judge(totals=2, taken=3, alterations=1, approvals=0, parties=1),
     "judge, two alterations": Judge(totals=1, taken=3, alterations=2, approvals=0, parties=1),
+    "judge, both copies": Judge(totals=1, taken=2, alterations=2, approvals=0, parties=2),
     "judge, an approval": Judge(totals=1, taken=2, alterations=2, approvals=1, parties=1),
 }
 SMALL: dict[str, System] = {
@@ -40,6 +41,7 @@ SMALL: dict[str, System] = {
     "inbox, small": Inbox(drawn=2, flushes=1, set_backs=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
     "judge, small": Judge(totals=2, taken=2, alterations=1, approvals=0, parties=1),
+    "judge, one ride": Judge(totals=1, taken=1, alterations=2, approvals=0, parties=2),
     "judge, approval": Judge(totals=1, taken=2, alterations=1, approvals=1, parties=1),
 }
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
@@ -78,6 +80,7 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "copy-as-witness": ("12", Judge, JUDGE),
     "count-as-witness": ("12", Judge, ONE_TOTAL),
     "silent-ledger": ("12", Judge, JUDGE),
+    "ledger-ignored": ("12", Judge, ONE_TOTAL | {"alterations": 2, "parties": 2}),
     "altered-ledger": ("12", Judge, ONE_TOTAL | {"taken": 3}),
     "records-uncounted": ("12", Judge, JUDGE),
     "stale-approval": ("12", Judge, ONE_TOTAL | {"alterations": 2, "approvals": 1}),

@@ -5,13 +5,15 @@ another, since it may crash in between. Consumers count from the log, which nobo
 core is about that.
 
 The truth is the rides as they were taken, until a person approves what Postgres says instead. A
-repair that leads to anything else is `wrong`. One party is altered in a history: Postgres (or what
-the judge sees of it), the warehouse with its ledger, or totals.
+repair that leads to anything else is `wrong`, and so is a warehouse that gets fewer rides than were
+taken. One party is altered in a history: Postgres (or what the judge sees of it), the warehouse
+with its ledger, or totals. Where it is two, these are both copies of rides that both have.
 
 The rules do not withstand everything. So nobody alters a ride that Postgres alone knows while
 something is held or approved: a reset's sum has it, too. Nobody alters Postgres once a run has
-acted on an approval: whoever is reset reads the rides after the reset's position there. And gaps
-are left out: whoever heals one says what Postgres says.
+acted on an approval: whoever is reset reads the rides after the reset's position there. A record of
+another kind in a ride's place deceives the count of records: only totals know of that ride. And
+gaps are left out: whoever heals one says what Postgres says.
 """
 
 from collections.abc import Iterable
@@ -235,7 +237,7 @@ class Judge(System):
         return exact and rows(s.warehouse) == s.rides
 
     def repairs_are_right(self, s: Books) -> bool:
-        """A reset leads to the true sum, and a block that is read again to the true rides."""
+        """Resets lead to true sums, blocks that are read again to true rides; none is left out."""
         return not s.wrong
 
     by_chance = (

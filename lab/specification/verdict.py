@@ -65,10 +65,12 @@ class Verdict:
 
     @cached_property
     def sides(self) -> dict[int, str]:
-        """Who is right, of each block that differs."""
+        """Who is right, of each block that differs, or is not what the ledger says."""
         blind = self.broken == "sums-only"
         pairs = [*enumerate(zip(self.mine, self.theirs, strict=True))]
         differ = {n for n, (p, w) in pairs if (sums(p) != sums(w) if blind else p != w)}
+        if self.trusted and not blind:
+            differ |= {n for n, (p, w) in pairs if p == w != self.said.ledger[n]}
         if self.approved or self.broken == "postgres-alone":
             return dict.fromkeys(differ, POSTGRES)
         backed = {n: self._backed(n) for n in differ}
@@ -82,6 +84,8 @@ class Verdict:
         return {self.mine[n]: POSTGRES, self.theirs[n]: WAREHOUSE}.get(digest or (), NOBODY)
 
     def _side(self, n: int, backed: str, versions: list[dict[int, str]]) -> str:
+        if self.trusted and backed == NOBODY and self.broken != "ledger-ignored":
+            return NOBODY  # both copies are altered: what one of them adds up to is chance
         votes = set[str]()
         for each in self.said.totals:
             within = max(0, each.position - n * BLOCK)
@@ -91,8 +95,6 @@ class Verdict:
                 votes |= (found or {NOBODY}) if len(found) < 2 else set()
         if votes and backed != NOBODY and self.broken != "silent-ledger":
             votes.add(backed)
-        if self.trusted and backed == NOBODY and self.broken != "ledger-ignored":
-            return NOBODY
         decided = (votes or {backed}) - {NOBODY}
         return decided.pop() if len(decided) == 1 else NOBODY
 

@@ -207,3 +207,13 @@ def test_a_reader_with_a_backslash_in_its_name_is_found_again(books: Books) -> N
     books.follow(r"\u0000")
     for _ in range(2):
         assert books.run().status == "agreed"
+
+
+def test_receipts_may_be_under_way_but_not_for_hours(everybody: Books) -> None:
+    ride_is_counted(everybody)
+    assert everybody.run().status == "agreed"
+    everybody.run()
+    assert "receipts" not in last_run(everybody.world).about("reader_behind")
+    by_hand(everybody.world, "UPDATE runs SET started_at = started_at - interval '7 hours'")
+    everybody.run()
+    assert "the receipts' complete_to" in last_run(everybody.world).about("reader_behind")

@@ -39,10 +39,11 @@ reconcile.main()
 RIDES = 400_000  # four tasks, two at a time
 SHORT = RIDES * 2 // 3  # where a total stands that is wrong
 EVERY_HALF_SECOND = "timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'"
-# The statement of a task that reads its range, and whether it waits for a lock.
+# The statement of a task that reads or counts its range, and whether it waits for a lock.
 READING = """
     SELECT count(*) FROM pg_stat_activity
-    WHERE application_name = 'reconciler' AND query LIKE '%%millimetres%%'
+    WHERE application_name = 'reconciler'
+    AND (query LIKE '%%millimetres%%' OR query LIKE '%%log_records WHERE id >%%')
     AND state = 'active' AND (wait_event_type IS NOT DISTINCT FROM 'Lock') = %s
 """
 # No task begins before both are there: one that starts late would find nothing left to read.

@@ -75,6 +75,21 @@ def test_a_ride_changed_by_hand_is_held_and_what_lies_outside_of_its_block_goes_
         assert books.in_postgres()[2] - books.in_warehouse()[2] == changed
 
 
+def test_rides_of_a_later_block_than_the_one_in_which_a_run_ended_agree_for_ever_after(
+    books: Books,
+) -> None:
+    """The position that it froze lay past that block already, among ids that no ride got."""
+    books.world.send(1, 2)
+    books.skip_ids(150_000)
+    books.world.send()
+    assert books.run().agrees
+    books.world.send(3, 4)
+    books.follow()
+    for full in (False, False, True, False):
+        assert books.run(full=full).agrees
+        assert books.in_warehouse() == books.in_postgres()
+
+
 def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
     books.world.send(1, 2, 3)
     books.run()

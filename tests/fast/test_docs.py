@@ -24,7 +24,7 @@ INDEX = PROJECT / "docs/README.md"
 PAGES = {page.relative_to(PROJECT).as_posix(): page for page in PROJECT.glob("docs/*.md")}
 PAGES["README.md"] = README
 MOST_WORDS = 900  # of README.md
-MOST_WORDS_IN_ALL = 17_000
+MOST_WORDS_IN_ALL = 17_100
 PICTURES = {".png", ".svg"}
 LARGEST_PICTURE = 250_000  # bytes
 

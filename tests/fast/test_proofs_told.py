@@ -6,13 +6,16 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.findings import of_proofs
+from analytics.findings import RATINGS_CHANGED, Finding, of_proofs
+from analytics.ledger import Rated
 from analytics.report.machine import as_json
 from analytics.report.text import as_text
 from analytics.result import (
     NAMED,
+    CountedRatings,
     Mismatch,
     OutboxVerdict,
+    RatingsVerdict,
     ReceiptsVerdict,
     Result,
     RollupVerdict,
@@ -79,6 +82,17 @@ def test_what_is_wrong_is_named_and_what_follows() -> None:
     assert told[-1] == (
         "All totals agree; something is wrong with the rollup, the receipts and the outbox."
     )
+
+
+def test_ratings_that_were_changed_are_not_said_to_agree() -> None:
+    """Although each consumer has counted those that were there before."""
+    consumers = [CountedRatings("ratings0", 4011, 3, 12, False, 3, 12)]
+    changed = RatingsVerdict(consumers, ((Rated(0, 4011, 3, 12, MINUTE), 3, 8),))
+    held = Finding(RATINGS_CHANGED, "the ratings 1 to 4011 were changed", held=True)
+    told = lines(replace(PROVED, ratings=changed, findings=[held]))
+    [ratings] = [line for line in told if line.startswith("ratings")]
+    assert ratings.endswith("  changed")
+    assert told[-1].endswith("; something is wrong with the ratings.")
 
 
 def test_check_says_that_nothing_follows() -> None:

@@ -51,6 +51,17 @@ def test_within_reread_days_each_block_is_looked_at(days: int, rides: list[int])
     assert known.oldest_look > START
 
 
+def test_blocks_of_which_something_was_found_take_nobody_elses_turn() -> None:
+    """While they are held, nothing says that they were looked at."""
+    known = ledger(*[100] * 40)
+    findings: list[dict[str, Any]] = [{"after": 0, "upto": 3 * BLOCK}]
+    for night in range(1, 31):
+        blocks = chosen(known, [], findings, 1.0, 30, Blind())
+        assert blocks[:3] == known.blocks[:3]
+        known = looked_at(known, blocks[3:], START + night * DAY)
+    assert all(block.looked_at > START for block in known.blocks[3:])
+
+
 @pytest.mark.parametrize("share", [1 / MOST, 0.5, 30.0])
 def test_at_most_a_tenth_of_all_rides_is_due_however_long_the_last_run_is_ago(
     share: float,

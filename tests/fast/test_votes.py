@@ -43,6 +43,7 @@ CASES = [
     (GONE, TRUE, UNKNOWN, [TRUE], WAREHOUSE),
     (WRONG, OTHER, UNKNOWN, [TRUE], NOBODY),
     (WRONG, OTHER, TRUE, [], NOBODY),
+    (SWAPPED, WRONG, TRUE, [TRUE], NOBODY),  # it fits the sums of one, and the ledger neither
     # A total decides by its rides, too.
     (SPLIT, TRUE, UNKNOWN, [TRUE], WAREHOUSE),
     (TRUE, SPLIT, UNKNOWN, [TRUE], POSTGRES),
@@ -171,7 +172,7 @@ RIGHT = a_total(20)
         ([a_total(20, off=1), RIGHT._replace(stray=True)], 0, False),
         ([a_total(20, off=1)], 20, True),  # a total has agreed so far in an earlier run
         ([a_total(20, off=1)], 19, False),
-        ([a_total(20, rides_off=1)], 0, True),  # the streamer has counted the records
+        ([a_total(20, rides_off=1)], 0, False),  # as many records as were sent: not these rides
         ([a_total(20, off=1), a_total(20, off=2)], 20, True),
         ([a_total(20, off=1), a_total(19, off=1)], 20, False),  # the judge is suspect
         ([a_total(20, rides_off=1), a_total(19, rides_off=1)], 20, False),

@@ -105,8 +105,13 @@ class Standing(NamedTuple):
 
 
 def standing(books: Books) -> Standing:
+    return Standing(in_warehouse(books), *totals_now(books))
+
+
+def totals_now(books: Books) -> tuple[list[tuple[str, Decimal]], int]:
+    """The part of it that needs no warehouse that can be read."""
     totals = books.world.connection.execute(TOTALS_NOW).fetchall()
-    return Standing(in_warehouse(books), totals, books.world.value(ASKED))
+    return totals, books.world.value(ASKED)
 
 
 def alter_in_file(books: Books, ride: int, metres: int) -> None:

@@ -29,6 +29,11 @@ MUTANTS = [
         tests="fast/test_votes.py::test_a_change_of_fresh_rides_hides_none_of_old_ones",
     ),
     votes(
+        "a ledger that is like neither copy is outvoted",
+        "if votes and not (proven.get(after) and said[after] is Right.NOBODY):",
+        "if votes:",
+    ),
+    votes(
         "no total has a vote",
         "            if position > after and",
         "            if False and",
@@ -40,8 +45,8 @@ MUTANTS = [
     ),
     votes(
         "totals are reset because Postgres says so",
-        "max(each.position, reset_to) <= confirmed or",
-        "True or",
+        "max(each.position, reset_to) <= confirmed for each",
+        "True for each",
     ),
     judgement(
         "a reset takes in rides that nobody confirms",
@@ -61,16 +66,39 @@ MUTANTS = [
     ),
     judgement(
         "what was copied from Postgres is a witness",
-        "known = proven if self.evidence.known.is_witness else 0",
+        "known = proven if self._remembers else 0",
         "known = self.evidence.known.extent",
         tests="analytics/test_fresh_rides.py",
     ),
     judgement(
         "rides that are held are replaced in full",
-        "not (replaces and self.held_looks)",
-        "True",
+        "replaced = self.evidence.known.everything and self.held_looks",
+        "replaced = False",
         tests="analytics/test_rides_changed.py::"
         "test_rides_that_were_changed_in_postgres_are_named_and_held_and_nothing_is_repaired",
+    ),
+    judgement(
+        "rides that were held are forgotten with the warehouse",
+        "if self.approved or known.is_witness or known.is_proven or not self.last:",
+        "if True:",
+        tests="analytics/test_warehouse_lost.py::"
+        "test_rides_that_are_held_stay_so_without_a_warehouse_until_they_are_approved",
+    ),
+    Mutant(
+        "minutes that were held are forgotten",
+        "if len(self.minutes) < len(verdict.wrong):",
+        "if False:",
+        "analytics/case.py",
+        "analytics/test_minutes_held.py::"
+        "test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confirms_them",
+    ),
+    Mutant(
+        "a consumer below a block whose ratings were changed is for the change",
+        "if not any(at >= rated.upto and exact(at) == claim",
+        "if not any(exact(at) == claim",
+        "analytics/proofs/ratings.py",
+        "analytics/test_ratings_changed.py::"
+        "test_a_consumer_that_stands_below_a_changed_block_says_nothing_of_it",
     ),
     judgement(
         "totals are reset past rides that are held",

@@ -1,0 +1,82 @@
+"""Minutes that only Postgres contradicts are held, and found again until somebody has decided."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+from tests.support.attacks import (
+    DELIVERED,
+    RECEIPTS_ARE_COMPLETE,
+    TOTALS,
+    all_have_counted,
+    by_hand,
+    settled,
+)
+from tests.support.books import Books
+from tests.support.completed_runs import last_run
+from tests.support.rollup import exact, hurry, kept, lead
+
+MOVE_THE_NEWEST = """
+    UPDATE rides SET created_at = created_at - interval '3 days'
+    WHERE id = (SELECT max(id) FROM rides)
+"""
+LENGTHEN_THE_NEWEST_MINUTE = """
+    UPDATE ride_minutes SET distance = distance + 1
+    WHERE minute = (SELECT max(minute) FROM ride_minutes)
+"""
+
+
+def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minute(
+    books: Books,
+) -> None:
+    """The totals know of no times. The runs after find the same, as long as it is so."""
+    settled(books)
+    books.world.send(10, 20, 30)
+    all_have_counted(books)
+    before = kept(books.world)
+    by_hand(books.world, MOVE_THE_NEWEST)
+    for _ in range(3):
+        result = books.run()
+        assert (result.status, result.requested) == ("held", False)
+        assert last_run(books.world).held == {"minutes_held"}
+        hurry(lead(books.world))
+        assert kept(books.world) == before
+
+
+def test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confirms_them(
+    books: Books,
+) -> None:
+    books.world.send(1, 2, 3)
+    books.claim("consumer0", 0)
+    hurry(lead(books.world))
+    by_hand(books.world, DELIVERED, RECEIPTS_ARE_COMPLETE, LENGTHEN_THE_NEWEST_MINUTE)
+    for _ in range(2):  # no total has counted these rides yet
+        assert not books.run().requested
+        assert last_run(books.world).held == {"minutes_held"}
+    books.caught_up()
+    confirmed = books.run()
+    assert (confirmed.status, confirmed.requested) == ("wrong", True)
+    hurry(lead(books.world))
+    assert exact(books.world)
+    assert books.run().agrees
+
+
+def test_totals_that_have_caught_up_with_the_rollup_meanwhile_confirm_a_wrong_minute(
+    books: Books,
+) -> None:
+    """They stood a ride behind it when all were frozen, and nobody is wrong of them."""
+    settled(books)
+    books.world.send(7)
+    hurry(lead(books.world))
+    by_hand(books.world, DELIVERED, RECEIPTS_ARE_COMPLETE, LENGTHEN_THE_NEWEST_MINUTE)
+
+    def shown(stage: str) -> AbstractContextManager[object]:
+        if stage == "Extracting new rides":
+            for name in TOTALS:
+                books.caught_up(name)
+        return nullcontext()
+
+    found = books.job(shown).run_once()
+    assert (found.status, found.requested) == ("wrong", True)
+    assert last_run(books.world).kinds == {"minutes_wrong"}
+    hurry(lead(books.world))
+    assert exact(books.world)
+    assert books.run().agrees

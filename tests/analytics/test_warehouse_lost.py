@@ -1,0 +1,72 @@
+"""What was changed in Postgres is held as well where the warehouse can't be read, or is gone."""
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from tests.analytics.test_approvals import REASON, approve
+from tests.support.attacks import (
+    all_have_counted,
+    by_hand,
+    in_postgres,
+    in_warehouse,
+    settled,
+    totals_now,
+)
+from tests.support.books import Books
+from tests.support.completed_runs import last_run
+
+# Two rides of one block: it has the same metres, so that no total knows of it.
+SWAP = """
+    UPDATE rides SET distance = other.distance FROM rides other
+    WHERE (rides.id, other.id) IN ((100004, 100007), (100007, 100004))
+"""
+
+
+def lose_the_newest_file(books: Books) -> None:
+    newest = max(books.warehouse.table.files(), key=lambda file: file.last)
+    (books.warehouse.table.folder / newest.path).unlink()
+
+
+def garble_the_newest_file(books: Books) -> None:
+    """It keeps its size."""
+    newest = max(books.warehouse.table.files(), key=lambda file: file.last)
+    path = books.warehouse.table.folder / newest.path
+    path.write_bytes(path.read_bytes()[::-1])
+
+
+@pytest.mark.parametrize("damage", [lose_the_newest_file, garble_the_newest_file])
+def test_a_full_run_that_can_not_read_a_file_compares_postgres_with_the_ledger(
+    books: Books, damage: Callable[[Books], None]
+) -> None:
+    """It replaces nothing: the files that are left have the rides as they were."""
+    settled(books)
+    before = totals_now(books)
+    damage(books)
+    files = books.warehouse.table.files()
+    by_hand(books.world, SWAP)
+    for _ in range(2):
+        result = books.run(full=True)
+        assert (result.status, result.published) == ("held", False)
+        assert last_run(books.world).held == {"rides_changed"}
+        assert totals_now(books) == before
+        assert books.warehouse.table.files() == files
+
+
+def test_rides_that_are_held_stay_so_without_a_warehouse_until_they_are_approved(
+    books: Books,
+) -> None:
+    settled(books)
+    by_hand(books.world, SWAP)
+    assert books.run().status == "held"
+    shutil.rmtree(books.warehouse.folder)
+    for full in (False, True):
+        result = books.run(full=full)
+        assert (result.status, result.published) == ("held", False)
+        assert last_run(books.world).held == {"rides_changed"}
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run().published
+    assert in_warehouse(books) == in_postgres(books)
+    all_have_counted(books)
+    assert books.run().status == "agreed"
