@@ -17,8 +17,7 @@ from tests.support.attacks import (
     standing,
 )
 from tests.support.books import MILLIMETRE, Books
-from tests.support.completed_runs import last_run
-from tests.support.jobs import Run
+from tests.support.completed_runs import REASON, approve, last_run
 from tests.support.world import World
 
 # With their receipts, as somebody who is asked to forget a customer would do it.
@@ -39,15 +38,6 @@ import runpy, sys
 sys.modules.update(dict.fromkeys({PACKAGES}))
 runpy.run_module("analytics.approve", run_name="__main__")
 """
-REASON = ["--reason", "asked for by the customer"]
-
-
-def approve(world: World, run: int, *options: str) -> Run:
-    """`python -m analytics.approve`."""
-    at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
-    command = [sys.executable, "-m", "analytics.approve", str(run), *options]
-    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
-    return Run(done.returncode, done.stdout, done.stderr)
 
 
 def held(books: Books, *statements: str) -> int:

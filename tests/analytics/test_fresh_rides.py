@@ -95,7 +95,7 @@ def test_a_warehouse_that_is_rebuilt_from_postgres_is_no_witness_of_it(books: Bo
 def test_where_its_log_is_broken_the_ledger_beside_it_still_says_what_the_rides_were(
     books: Books,
 ) -> None:
-    """So the totals are right, and it is Postgres that was changed."""
+    """So the totals are right, and Postgres was changed: on what day, a digest does not tell."""
     settled(books)
     totals = totals_now(books)
     newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
@@ -103,5 +103,5 @@ def test_where_its_log_is_broken_the_ledger_beside_it_still_says_what_the_rides_
     by_hand(books.world, ALTER.format(100_004))
     for options in NIGHTS:
         assert books.run(**options).status == "held"
-        assert last_run(books.world).held == {"rides_changed"}
+        assert last_run(books.world).held - {"minutes_held"} == {"rides_changed"}
         assert totals_now(books) == totals

@@ -4,10 +4,9 @@ import pytest
 
 from consumers.ratings.stars import Stars
 from consumers.reader import Reader
-from tests.analytics.test_approvals import REASON, approve
 from tests.support.attacks import BLOCK, by_hand
 from tests.support.books import Books
-from tests.support.completed_runs import last_run
+from tests.support.completed_runs import REASON, approve, last_run
 from tests.support.entries import RATE
 from tests.support.world import drain
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.analytics.test_approvals import REASON, approve
 from tests.support.attacks import (
     all_have_counted,
     by_hand,
@@ -15,7 +14,7 @@ from tests.support.attacks import (
     totals_now,
 )
 from tests.support.books import Books
-from tests.support.completed_runs import last_run
+from tests.support.completed_runs import REASON, approve, last_run
 
 # Two rides of one block: it has the same metres, so that no total knows of it.
 SWAP = """
@@ -49,7 +48,7 @@ def test_a_full_run_that_can_not_read_a_file_compares_postgres_with_the_ledger(
     for _ in range(2):
         result = books.run(full=True)
         assert (result.status, result.published) == ("held", False)
-        assert last_run(books.world).held == {"rides_changed"}
+        assert last_run(books.world).held >= {"rides_changed"}
         assert totals_now(books) == before
         assert books.warehouse.table.files() == files
 
@@ -64,7 +63,7 @@ def test_rides_that_are_held_stay_so_without_a_warehouse_until_they_are_approved
     for full in (False, True):
         result = books.run(full=full)
         assert (result.status, result.published) == ("held", False)
-        assert last_run(books.world).held == {"rides_changed"}
+        assert last_run(books.world).held >= {"rides_changed"}
     assert approve(books.world, last_run(books.world).id, *REASON).status == 0
     assert books.run().published
     assert in_warehouse(books) == in_postgres(books)

@@ -132,7 +132,7 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
 
 
 def test_runs_go_but_for_those_that_the_next_one_goes_on_from(world: World) -> None:
-    """The last that completed, the last that gave the warehouse a ledger, and what has come since."""
+    """The last that completed, the last that gave a ledger, and what has come since."""
     ran = (("agreed", "{}"), ("held", "{a}"), ("held", "{}"), ("agreed", "{b}"), ("held", "{}"))
     for status, ledgers in (*ran, ("failed", "{c}")):
         world.connection.execute(RAN, [status, ledgers])

@@ -1,11 +1,16 @@
 """What the runs of the nightly job have written down: their rows in `runs`."""
 
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 from rocket_rides.database import one_row
+from tests.support.jobs import Run
 from tests.support.world import World
 
 LAST = "SELECT id, status, verdicts, findings FROM runs ORDER BY id DESC LIMIT 1"
+
+REASON = ["--reason", "asked for by the customer"]
 
 
 class CompletedRun(NamedTuple):
@@ -48,3 +53,11 @@ def last_run(world: World) -> CompletedRun:
 def statuses(world: World) -> list[str]:
     """Those of all runs, the oldest first."""
     return [status for (status,) in world.connection.execute("SELECT status FROM runs ORDER BY id")]
+
+
+def approve(world: World, run: int, *options: str) -> Run:
+    """`python -m analytics.approve`."""
+    at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
+    command = [sys.executable, "-m", "analytics.approve", str(run), *options]
+    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
+    return Run(done.returncode, done.stdout, done.stderr)
