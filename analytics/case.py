@@ -162,7 +162,7 @@ class Case:
         if more := self._unseen(minutes):
             self._look_at(more)
         proven_ratings = ratings.prove(
-            connection, self.spark.sparkContext, self.rides.url, self.shown, base, position,
+            connection, self.spark.sparkContext, self.rides.url, self.shown, known.ledger, position,
             self._ratings_again, self.now,
         )  # fmt: skip
         result.ratings, self.ratings = proven_ratings.verdict, proven_ratings.ledger
@@ -192,6 +192,8 @@ class Case:
             upto = min(complete, base.position)
             days = rollup.unproved_days(connection, rollup.proved_upto(connection), upto)
         days |= {file.day for file in self.rides.new}
+        for finding in self.last.findings if self.last else ():
+            days |= {date.fromisoformat(day) for day in finding.get("days", ())}
         doubted = {day for look in self.evidence.looks for day in look.differ.days}
         return rollup.prove(
             connection, minutes_of, days | doubted, self.frozen.position, complete, doubted
@@ -222,6 +224,8 @@ class Case:
 
     def _ratings_again(self, full: Sequence[Rated]) -> list[Rated]:
         """Blocks of ratings to read once more: at random, and those not read for longest."""
+        if self.known.everything:
+            return [*full]
         ago = rotation.elapsed(self.last.started_at if self.last else None, self.now)
         oldest = sorted(full, key=lambda rated: (rated.looked_at, rated.after))
         due = math.ceil(len(full) * min(ago / self.reread_days, 1 / rotation.MOST))

@@ -6,6 +6,7 @@ only of what is wrong: not of how far the log has gone on meanwhile.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ class Finding(msgspec.Struct, frozen=True):
     upto: int | None = None
     differing: int = 0
     rides: tuple[Differing, ...] = ()
+    days: tuple[date, ...] = ()  # of minutes: the next run looks at them again
 
     @property
     def part(self) -> str:
@@ -67,6 +69,8 @@ class Finding(msgspec.Struct, frozen=True):
         """As `runs.findings` and the report for programs have it."""
         row: dict[str, Any] = {"kind": self.kind, "part": self.part, "held": self.held}
         row |= {"about": self.about, "key": self.key}
+        if self.days:
+            row["days"] = self.days
         if self.after is not None:
             row |= {"after": self.after, "upto": self.upto, "differing": self.differing}
             row["rides"] = [

@@ -206,7 +206,10 @@ class Judgement:
         minutes = count(len(wrong), "minute")
         about = f"{minutes} of the rollup with another sum than that of the rides, from {which} on"
         key = " ".join(f"{each.minute} {each.exact} {each.rolled_up}" for each in wrong)
-        return ([] if held else wrong), [*found, Finding(kind, about, held, key)]
+        if not held:
+            return wrong, [*found, Finding(kind, about, key=key)]
+        again = sorted({each.minute.astimezone(UTC).date() for each in wrong})
+        return [], [*found, Finding(kind, about, True, key, days=tuple(again))]
 
     def holds_receipts(self, receipts: ReceiptsVerdict | None) -> bool:
         """Whether the sweep would deliver receipts of rides that are held."""
@@ -225,7 +228,7 @@ class Judgement:
             for was, ratings, stars in verdict.changed
         ]  # fmt: skip
         counted = _counted_ratings(verdict)
-        proven = self.last.proven.get("ratings", 0) if self.last else 0
+        proven = self.last.proven.get("ratings", 0) if self.last and self._remembers else 0
         confirmed = votes.may_be_reset(counted, votes.confirmed_upto(counted, proven))
         wrong = [
             (each, self.approved or (may and not changed and not self.distrusts_postgres))

@@ -110,3 +110,16 @@ def test_what_was_set_aside_is_looked_at_again_once_it_is_not(rolled_up: Books) 
     assert proved(rolled_up) == RollupVerdict(upto=20, minutes=9, set_aside=1)
     connection.execute("DELETE FROM set_aside_minutes")
     assert minutes(proved(rolled_up)) == [MINUTE]
+
+
+def test_old_minutes_that_only_full_has_found_are_held_until_somebody_decides(
+    rolled_up: Books,
+) -> None:
+    """One has what the other lacks: perhaps a ride was moved in Postgres."""
+    assert rolled_up.run().agrees
+    for change, minute in (("distance + 1", MINUTES[0]), ("distance - 1", MINUTES[1])):
+        statement = CHANGE.format(f"distance = {change}")
+        rolled_up.world.connection.execute(statement, [minute])
+    for full in (True, False, False):
+        result = rolled_up.run(full=full)
+        assert (result.status, result.requested) == ("held", False)

@@ -12,6 +12,8 @@ from analytics.steps import Step
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at, listening
 from tests.support.books import MILLIMETRE, Books, exact, tally
+from tests.support.entries import RATE
+from tests.support.world import drain
 
 
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:
@@ -78,11 +80,12 @@ def test_a_ride_changed_by_hand_is_held_and_what_lies_outside_of_its_block_goes_
 def test_rides_of_a_later_block_than_the_one_in_which_a_run_ended_agree_for_ever_after(
     books: Books,
 ) -> None:
-    """The position that it froze lay past that block already, among ids that no ride got."""
-    books.world.send(1, 2)
+    """A rating is the last record before that: the run's position lies in the later block."""
+    [ride, _] = books.world.send(1, 2)
     books.skip_ids(150_000)
-    books.world.send()
-    assert books.run().agrees
+    books.world.connection.execute(RATE, [ride, 5])
+    drain(books.world.streamer())
+    assert books.run().position > 150_000
     books.world.send(3, 4)
     books.follow()
     for full in (False, False, True, False):
