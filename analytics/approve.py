@@ -74,17 +74,14 @@ def put_back(connection: psycopg.Connection, run: int, config: settings.Settings
     ranges = [each for each in held(connection, run) if each.get("after") is not None]
     if not ranges:
         raise Unavailable(f"run {run} holds no rides")
-    table = Warehouse(config.warehouse).table
+    warehouse = Warehouse(config.warehouse)
     url, name = extract.for_executors(config.postgres_url), extract.this_table(connection)
     yield "BEGIN;"
     for each in ranges:
         after, upto = each["after"], each["upto"]
         try:
-            paths = [
-                str(table.require(file))
-                for file in table.files()
-                if after < file.last and file.first <= upto
-            ]
+            files = warehouse.files_of([(after, upto)])
+            paths = [str(warehouse.table.require(file)) for file in files]
             in_files = look.from_files(paths, after, upto)
         except (Broken, ValueError) as error:
             raise Unavailable(f"the warehouse can't be read: {error}") from None

@@ -29,19 +29,15 @@ def read_again(
     """
     if not looks:
         return [], []
-    replaced = [
-        file
-        for file in warehouse.table.files()
-        if any(look.after < file.last and file.first <= look.known for look in looks)
-    ]
+    replaced = warehouse.files_of([(look.after, look.known) for look in looks])
     folder, written = warehouse.make_room(), list[File]()
     for file in replaced:
         if kept := list(_others(warehouse, file, looks)):
             written += parquet.write(kept, folder)
-    code, table = extract.for_executors(url), extract.this_table(connection)
+    conninfo, table = extract.for_executors(url), extract.this_table(connection)
     for look in looks:
         rides = extract.RIDES_IN_RANGE.format(table=table, after=look.after, upto=look.known)
-        with extract.reading(code, rides) as batches:
+        with extract.reading(conninfo, rides) as batches:
             written += parquet.write(map(extract.in_metres, batches), folder)
     return [file for file in written if file.rides], replaced
 

@@ -25,7 +25,6 @@ class Tally(NamedTuple):
 
 
 NOTHING = Tally()
-NAMED = 10  # this many of what is wrong in one way are named; the others are only counted
 
 
 class Compared(NamedTuple):
@@ -201,7 +200,7 @@ class Result:
     total: Tally = NOTHING  # of the rides up to there
     new: Tally = NOTHING  # of those, the ones that the warehouse lacked
     consumers: list[Compared] = field(default_factory=list)
-    # None until it is looked at. If the warehouse is wrong, only a full run looks at the rollup.
+    # None until it is looked at.
     rollup: RollupVerdict | None = None
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None

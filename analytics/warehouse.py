@@ -25,7 +25,7 @@ from uuid import uuid4
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
-from analytics.ledger import Block, Broken, Ledger, Owner
+from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import File
 from analytics.table import Night, Table
 from rocket_rides.errors import Unavailable
@@ -122,19 +122,12 @@ class Warehouse:
             raise Broken(f"its log does not say what run {run} wrote")
         return newest
 
-    def ledger(self, night: Night) -> Ledger:
-        """The ledger that a run has left, if it is of the files that are there. Raises Broken."""
-        ledger = self.table.ledger(night.ledger)
-        if ledger.total.rides != sum(file.rides for file in self.table.files()):
-            raise Broken(f"its rides are not those that run {night.run} left")
-        return ledger
-
-    def files_of(self, blocks: Sequence[Block]) -> list[File]:
-        """The files that may have rides of these blocks. Raises Broken."""
+    def files_of(self, ranges: Collection[tuple[int, int]]) -> list[File]:
+        """The files that may have rides with `after < id <= upto`. Raises Broken."""
         return [
             file
             for file in self.table.files()
-            if any(block.after < file.last and file.first <= block.upto for block in blocks)
+            if any(after < file.last and file.first <= upto for after, upto in ranges)
         ]
 
     def read(self, spark: "SparkSession", files: Collection[File]) -> "DataFrame":

@@ -8,7 +8,8 @@ record by itself: docs/reconcile.md says what a person does.
 
 import psycopg
 
-from analytics.result import NAMED, OutboxVerdict, WrongRides
+from analytics.result import OutboxVerdict, WrongRides
+from analytics.rows import NAMED
 from rocket_rides.database import one_row
 
 # The data is compared as JSON, so what is not even a number counts as another distance.

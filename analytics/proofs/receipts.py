@@ -21,7 +21,8 @@ from collections.abc import Iterable
 import psycopg
 
 from analytics.proofs import newest
-from analytics.result import NAMED, NONE_WRONG, Proved, ReceiptsVerdict, Stretch, WrongRides
+from analytics.result import NONE_WRONG, Proved, ReceiptsVerdict, Stretch, WrongRides
+from analytics.rows import NAMED
 from rocket_rides.database import one_row
 
 PIECE = 100_000  # rides

@@ -11,8 +11,8 @@ Spark has: the rollup may go on meanwhile. Where a repair has set C back, the mi
 concerns have a ride above C. And a minute that is not compared has a ride above c, so its day is
 one of those in question once C has passed that ride.
 
-Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
-If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.
+Whatever differs is counted once more in Postgres, within the snapshot. Where the warehouse has
+other rides of a minute, whoever is right of their block decides (`analytics.judgement`).
 
 A minute that the rollup has set aside is known to be missing, and is not compared. Nor is one whose
 time Python does not have.
@@ -157,9 +157,9 @@ def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
 def judge(
     differ: Iterable[datetime], exact: Minutes, recounted: Minutes, rows: Rows
 ) -> tuple[list[WrongMinute], list[Mismatch]]:
-    """The minutes in which the rollup is wrong, and those in which the warehouse is.
+    """The minutes in which the rollup has not what Postgres says, and those in which Spark has not.
 
-    `recounted` is what Postgres has counted once more: that is right.
+    `recounted` is what Postgres has counted once more.
     """
     wrong, mismatches = list[WrongMinute](), list[Mismatch]()
     for minute in differ:

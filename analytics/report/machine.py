@@ -2,7 +2,7 @@
 
     started_at      when the run began, RFC 3339
     run             the id of the run's row in `runs`, or null
-    status          agreed, wrong (all that was found is being repaired) or held (a person decides)
+    status          agreed, wrong (nothing waits for a decision) or held (a person decides)
     agrees          true when every total, the warehouse and all that is proved are right
     repairing       false with --check
     reconciliation  the id of the run's row in `reconciliations`, or null

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from analytics.result import (
-    NAMED,
     Mismatch,
     OutboxVerdict,
     RatingsVerdict,
@@ -16,6 +15,7 @@ from analytics.result import (
     WrongMinute,
     WrongRides,
 )
+from analytics.rows import NAMED
 from rocket_rides.words import count, metres, number, printable
 
 NOTHING_TO_COMPARE = "nothing to compare"

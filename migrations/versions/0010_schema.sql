@@ -353,7 +353,7 @@ CREATE TABLE reconciliations (
 -- Each run of the nightly job, but for those with --check. Its row is committed before it reads
 -- anything; the next holder of the lock turns a "running" that was left over into "failed".
 --
--- agreed, wrong (all of it repaired, or being repaired) and held (something awaits a person's
+-- agreed, wrong (nothing that was found waits for a decision) and held (something awaits a person's
 -- decision) are the completed runs. `reconciliations` has a row for each sum that was proven.
 CREATE TABLE runs (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

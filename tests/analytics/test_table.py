@@ -72,7 +72,10 @@ def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(tmp_path:
     ids = [1, BLOCK], [BLOCK + 1], [2 * BLOCK], [2 * BLOCK + 1]
     ledger = night(tmp_path, Ledger(), *zip(DAYS, ids, strict=True))
     warehouse = Warehouse(tmp_path)
-    found = [sorted(f.day for f in warehouse.files_of([block])) for block in ledger.blocks]
+    found = [
+        sorted(f.day for f in warehouse.files_of([(block.after, block.upto)]))
+        for block in ledger.blocks
+    ]
     assert found == [DAYS[:1], DAYS[1:3], DAYS[3:]]
 
 

@@ -11,7 +11,6 @@ from analytics.ledger import Rated
 from analytics.report.machine import as_json
 from analytics.report.text import as_text
 from analytics.result import (
-    NAMED,
     CountedRatings,
     Mismatch,
     OutboxVerdict,
@@ -22,6 +21,7 @@ from analytics.result import (
     Tally,
     WrongRides,
 )
+from analytics.rows import NAMED
 from tests.support.results import MINUTE, MISSED, PROVED, RIGHT, UNPROVED
 
 

@@ -67,7 +67,7 @@ def held(folder: Path) -> Ledger:
     """What the table holds, as its newest run has left it."""
     warehouse = Warehouse(folder)
     night = warehouse.night()
-    return warehouse.ledger(night) if night else Ledger()
+    return warehouse.table.ledger(night.ledger) if night else Ledger()
 
 
 def nights(folder: Path, count: int) -> Ledger:
