@@ -16,6 +16,8 @@ from analytics.rows import Differences, Differing, Fields, Rows
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+BLOCKS_IN_A_TASK = 16
+
 
 class Ask(NamedTuple):
     """A block: the rides with `after < id <= upto`, of which the warehouse has those up to `known`.
@@ -56,8 +58,9 @@ def look(spark: "SparkContext", url: str, table: str, asks: Sequence[Ask]) -> li
     if not asks:
         return []
     task = partial(_look, extract.for_executors(url, parquet, rows, _this()), table)
-    slices = min(len(asks), 4 * spark.defaultParallelism)
-    return [_told(*seen) for seen in spark.parallelize(asks, slices).map(task).collect()]
+    return [
+        _told(*seen) for seen in spark.parallelize(asks, _slices(spark, asks)).map(task).collect()
+    ]
 
 
 def digests(spark: "SparkContext", url: str, asks: Sequence[Ask]) -> dict[int, str]:
@@ -65,8 +68,12 @@ def digests(spark: "SparkContext", url: str, asks: Sequence[Ask]) -> dict[int, s
     if not asks:
         return {}
     extract.for_executors(url, parquet, rows, _this())
-    slices = min(len(asks), 4 * spark.defaultParallelism)
-    return dict(spark.parallelize(asks, slices).map(_digest).collect())
+    return dict(spark.parallelize(asks, _slices(spark, asks)).map(_digest).collect())
+
+
+def _slices(spark: "SparkContext", asks: Sequence[Ask]) -> int:
+    """Into how many tasks blocks are put: few, since each costs some 50 ms."""
+    return min(len(asks), max(spark.defaultParallelism, len(asks) // BLOCKS_IN_A_TASK))
 
 
 def _this() -> Any:
