@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from analytics.prerequisites import require_packages
+from analytics.runs import last_completed
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Parser
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
 NAME = "python -m analytics.approve"
 COULD_NOT = 2
-NEWEST = """
-    SELECT id, status, findings FROM runs WHERE status IN ('agreed', 'wrong', 'held')
-    ORDER BY id DESC LIMIT 1
-"""
 APPROVE = """
     INSERT INTO approvals (run_id, digest, reason, approved_by)
     VALUES (%s, %s, %s, %s || ' as ' || session_user)
@@ -42,14 +39,14 @@ APPROVE = """
 
 def held(connection: psycopg.Connection, run: int) -> list[dict[str, Any]]:
     """The findings that a run holds. Raises Unavailable if it holds none, or is not the last."""
-    newest = connection.execute(NEWEST).fetchone()
-    if newest is None or newest[0] != run:
-        which = f"that is {newest[0]}" if newest else "there is none"
+    last = last_completed(connection)
+    if last is None or last.id != run:
+        which = f"that is {last.id}" if last else "there is none"
         raise Unavailable(f"{run} is not the last run that completed: {which}")
-    _, status, findings = newest
-    if status != "held":
+    found = [finding for finding in last.findings if finding["held"]]
+    if not found:
         raise Unavailable(f"run {run} holds nothing")
-    return [finding for finding in findings if finding["held"]]
+    return found
 
 
 def approve(connection: psycopg.Connection, run: int, reason: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 import psycopg
 
 from analytics.result import CountedRatings, PastRun, Result, WrongMinute
+from analytics.runs import COMPLETED
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
@@ -46,10 +47,10 @@ LOCK = "SELECT FROM receipts_state FOR UPDATE"
 ASK_FOR_RECOUNTS = """
     UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
 """
-PAST_RUNS = """
-    SELECT id, started_at, status, verdicts FROM runs WHERE status IN ('agreed', 'wrong', 'held')
+PAST_RUNS = f"""
+    SELECT id, started_at, status, verdicts FROM runs WHERE status IN {COMPLETED}
     ORDER BY id DESC LIMIT 14
-"""
+"""  # noqa: S608
 
 
 def require_rights(connection: psycopg.Connection) -> None:

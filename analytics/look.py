@@ -4,6 +4,7 @@ Reading a block as rows costs Postgres less than any fingerprint of it would, is
 what differs. A task reads a block's files by pyarrow: no ride passes through Java.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import partial
@@ -57,7 +58,7 @@ def look(spark: "SparkContext", url: str, table: str, asks: Sequence[Ask]) -> li
     """Compare these blocks. Raises what Spark raises."""
     if not asks:
         return []
-    task = partial(_look, extract.for_executors(url, parquet, rows, _this()), table)
+    task = partial(_look, extract.for_executors(url, parquet, rows, sys.modules[__name__]), table)
     return [
         _told(*seen) for seen in spark.parallelize(asks, _slices(spark, asks)).map(task).collect()
     ]
@@ -67,19 +68,13 @@ def digests(spark: "SparkContext", url: str, asks: Sequence[Ask]) -> dict[int, s
     """The digest of each block as the warehouse's files have it, by its `after`."""
     if not asks:
         return {}
-    extract.for_executors(url, parquet, rows, _this())
+    extract.for_executors(url, parquet, rows, sys.modules[__name__])
     return dict(spark.parallelize(asks, _slices(spark, asks)).map(_digest).collect())
 
 
 def _slices(spark: "SparkContext", asks: Sequence[Ask]) -> int:
     """Into how many tasks blocks are put: few, since each costs some 50 ms."""
     return min(len(asks), max(spark.defaultParallelism, len(asks) // BLOCKS_IN_A_TASK))
-
-
-def _this() -> Any:
-    import sys
-
-    return sys.modules[__name__]
 
 
 def _told(*seen: Any) -> Look:

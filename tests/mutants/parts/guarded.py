@@ -73,8 +73,8 @@ MUTANTS = [
     ),
     approve(
         "any run can be approved",
-        "if newest is None or newest[0] != run:",
-        "if newest is None:",
+        "if last is None or last.id != run:",
+        "if last is None:",
         tests="analytics/test_approvals.py::"
         "test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for_a_reason",
     ),
