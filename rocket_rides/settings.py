@@ -1,12 +1,10 @@
 """The settings of a fleet's processes: read from the environment, checked once, at start."""
 
 import base64
-import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
@@ -20,10 +18,12 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rocket_rides import durations, logs, urls
+from rocket_rides import durations, logs, socket_folder, urls
 from rocket_rides.cells import LAST_CELL
+from rocket_rides.errors import Refused
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
@@ -82,7 +82,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
     database_url: Annotated[str, _unless_empty(urls.postgres)] = ""
-    """A `postgresql://` URL, of the server or of a pooler in session mode. Unset: embedded."""
+    """A `postgresql://` URL, of the server or of a pooler in session mode. Unset: embedded, and
+    `PGHOST` and the like are ignored."""
     redis_url: Annotated[str, _unless_empty(urls.redis)] = ""
     """A `redis://`, `rediss://` or `unix://` URL; `rocket_rides/urls.py` lists its options. Unset:
     embedded."""
@@ -163,7 +164,7 @@ class Settings(BaseSettings):
     """When it runs, every day, in the local time (`TZ`)."""
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     """Days for which a client may retry with the same `Idempotency-Key`."""
-    otel_exporter_otlp_endpoint: Annotated[str, _unless_empty(urls.http)] = ""
+    otel_exporter_otlp_endpoint: str = ""  # a bad one stops nothing: see `telemetry`
     """Where spans and metrics go: the URL of an OpenTelemetry collector. Unset: nowhere."""
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
@@ -203,23 +204,24 @@ class Settings(BaseSettings):
     def embedded_redis(self) -> bool:
         return not self.redis_url
 
-    @cached_property
+    @property
     def socket_dir(self) -> Path:
-        """Where the embedded servers put their Unix sockets.
-
-        Not below `data_dir`: a socket's whole path may have at most 107 bytes. Named after
-        `data_dir`, so that every process of one fleet, and of no other, finds it.
-        """
-        fleet = hashlib.sha256(str(self.data_dir.absolute()).encode()).hexdigest()[:12]
-        return Path("/tmp") / f"rocket-rides-{fleet}"  # noqa: S108 (owner and mode are checked)
+        """Where the clients of the embedded servers find their Unix sockets."""
+        return socket_folder.of(self.data_dir)
 
     @property
     def postgres_url(self) -> str:
-        return self.database_url or embedded_postgres_url(self.socket_dir)
+        """Of Postgres. Raises Refused if another user may listen in the embedded server's place."""
+        return self.database_url or embedded_postgres_url(self._trusted_sockets())
 
     @property
     def log_url(self) -> str:
-        return self.redis_url or embedded_redis_url(self.socket_dir)
+        """Of Redis. Raises Refused as `postgres_url` does."""
+        return self.redis_url or embedded_redis_url(self._trusted_sockets())
+
+    def _trusted_sockets(self) -> Path:
+        socket_folder.require_trusted(self.socket_dir)
+        return self.socket_dir
 
     @property
     def api_address(self) -> str:
@@ -262,9 +264,12 @@ def _address(host: str, port: int) -> str:
 
 
 def embedded_postgres_url(sockets: Path) -> str:
-    # The port is only part of the socket's name; spelled out, so that PGPORT changes nothing.
+    """Spells out where the server is: no variable of libpq's leads its clients to another.
+
+    The port is part of the socket's name. An empty hostaddr is none, and not PGHOSTADDR's.
+    """
     host = quote(str(sockets), safe="")
-    return f"postgresql://postgres@/{DATABASE_NAME}?host={host}&port={EMBEDDED_PORT}"
+    return f"postgresql://postgres@/{DATABASE_NAME}?host={host}&port={EMBEDDED_PORT}&hostaddr="
 
 
 def embedded_redis_url(sockets: Path) -> str:
@@ -272,11 +277,26 @@ def embedded_redis_url(sockets: Path) -> str:
 
 
 def load() -> Settings:
-    """Read the settings, or end the process with one clear line for each bad variable."""
+    """Read the settings, or end the process with one clear line for each bad variable.
+
+    For the embedded Postgres, this process forgets libpq's variables, which are another server's.
+    """
     try:
-        return Settings()
+        config = Settings()
+        if config.embedded_postgres:
+            forget_libpq_variables()
+        _ = config.postgres_url, config.log_url
     except ValidationError as error:
-        _refuse(error)
+        _refuse(map(_problem, error.errors()))
+    except Refused as reason:
+        _refuse([str(reason)])
+    return config
+
+
+def forget_libpq_variables() -> None:
+    """Take all of them, of whatever version of libpq, from this process and those it starts."""
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]
 
 
 def require_signing_secrets(config: Settings) -> list[str]:
@@ -291,13 +311,16 @@ def require_signing_secrets(config: Settings) -> list[str]:
     return config.signing_secrets
 
 
-def _refuse(error: ValidationError) -> NoReturn:
+def _refuse(reasons: Iterable[str]) -> NoReturn:
     if os.environ.get("LOG_FORMAT", "").lower() == logs.JSON:
         logs.begin("INFO", logs.JSON)
-    for problem in error.errors():
-        name = "_".join(str(part) for part in problem["loc"]).upper()
-        # A URL may hold a password.
-        given = "" if name.endswith(("_URL", "_SECRET", "_ENDPOINT")) else f"={problem['input']}"
-        reason = problem["msg"].removeprefix("Value error, ")
-        print(f"{name}{given} is refused: {reason}", file=sys.stderr)  # noqa: T201
+    for reason in reasons:
+        print(reason, file=sys.stderr)  # noqa: T201
     raise SystemExit(2)
+
+
+def _problem(error: ErrorDetails) -> str:
+    name = "_".join(str(part) for part in error["loc"]).upper()
+    # A URL may hold a password.
+    given = "" if name.endswith(("_URL", "_SECRET", "_ENDPOINT")) else f"={error['input']}"
+    return f"{name}{given} is refused: {error['msg'].removeprefix('Value error, ')}"

@@ -3,20 +3,27 @@
 That user may be unable to reach the checkout, below /root for example. No permissions outside the
 project's own folders are changed; instead, the servers' files go into a folder in /var/lib. Users
 other than root run the servers as themselves, and none of this applies to them.
+
+What root is about to change or to write into is opened once, never through a symbolic link, and
+then asked whose it is: between a look at a name and its use, another user may swap what it names.
 """
 
+import errno
 import os
 import pwd
 import stat
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from demo.embedded.failures import NeverStarts
-from rocket_rides.settings import Settings
+from rocket_rides import socket_folder
 
-PRIVATE = 0o700
+PRIVATE, PRIVATE_FILE = 0o700, 0o600
+IS_PLAIN = {"folder": stat.S_ISDIR, "file": stat.S_ISREG}
 # Asked of the kernel, as that user.
 REACHES = 'for each; do test -r "$each" -a -x "$each" || exit 1; done'
 
@@ -39,6 +46,17 @@ class Account:
         who = {"user": self.uid, "group": self.gid, "extra_groups": []}
         return who if self.is_other else {}
 
+    def require_name(self) -> None:
+        """Raise NeverStarts unless the system knows the account by a name, as Postgres demands."""
+        try:
+            pwd.getpwuid(self.uid)
+        except KeyError:
+            raise NeverStarts(
+                f"the embedded Postgres can't run as user {self.uid}, who has no name here (no line"
+                " in /etc/passwd): run the fleet as a user who has one, or set DATABASE_URL to a"
+                " server of your own"
+            ) from None
+
     def reaches(self, *paths: Path) -> bool:
         """Whether the account may read all of these, and enter or run them."""
         command = ["/bin/sh", "-c", REACHES, "sh", *map(str, paths)]
@@ -49,37 +67,70 @@ class Account:
         """The folder for the servers' files: `data`, or one in /var/lib if `data` is out of reach.
 
         Once the one in /var/lib exists it stays in use: a change of permissions on a parent folder
-        must not hide the data stored there. It is named after `data`, like the sockets' folder.
+        must not hide the data stored there. Raises NeverStarts as `require_trusted` does.
         """
-        fallback = Path("/var/lib") / Settings.model_construct(data_dir=data).socket_dir.name
         data.mkdir(parents=True, exist_ok=True)
+        require_trusted(data)
+        fallback = Path("/var/lib") / socket_folder.name(data)
         if not self.is_other or (not fallback.exists() and self.reaches(data)):
             return data.resolve()
         fallback.mkdir(exist_ok=True)
+        require_trusted(fallback)
         return fallback
 
     def make_private(self, folder: Path) -> None:
         """Create `folder` for this account alone. Raises NeverStarts if another user owns it."""
-        folder.mkdir(PRIVATE, exist_ok=True)
-        # In /tmp another user may have made it, even as a symbolic link. Nobody can replace ours.
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode):
-            raise NeverStarts(f"{folder} is not a plain folder; remove it first")
-        if found.st_uid not in (self.uid, os.geteuid()):
-            raise NeverStarts(f"{folder} belongs to another user, {found.st_uid}; remove it first")
-        folder.chmod(PRIVATE)
-        if self.is_other:
-            os.chown(folder, self.uid, self.gid)
+        with suppress(FileExistsError):
+            folder.mkdir(PRIVATE)
+        with self._opened(folder, os.O_RDONLY | os.O_DIRECTORY, "folder") as descriptor:
+            os.fchmod(descriptor, PRIVATE)
+            if self.is_other:
+                os.fchown(descriptor, self.uid, self.gid)
+
+    @contextmanager
+    def appending(self, file: Path) -> Iterator[int]:
+        """A descriptor that appends to `file`, which is made its owner's alone.
+
+        Raises NeverStarts if it is another user's, or no plain file.
+        """
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        with self._opened(file, flags, "file") as descriptor:
+            os.fchmod(descriptor, PRIVATE_FILE)
+            os.set_blocking(descriptor, True)
+            yield descriptor
+
+    @contextmanager
+    def _opened(self, path: Path, flags: int, kind: str) -> Iterator[int]:
+        try:
+            descriptor = os.open(path, flags | os.O_NOFOLLOW, PRIVATE_FILE)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
+                raise NeverStarts(f"{path} is not a plain {kind}; remove it first") from None
+            raise
+        try:
+            found = os.fstat(descriptor)
+            if not IS_PLAIN[kind](found.st_mode):
+                raise NeverStarts(f"{path} is not a plain {kind}; remove it first")
+            if found.st_uid not in (self.uid, os.geteuid()):
+                raise NeverStarts(
+                    f"{path} belongs to another user, {found.st_uid}; remove it first"
+                )
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def require_trusted(folder: Path) -> None:
+    """Raise NeverStarts if somebody else owns the folder, who may replace whatever is in it."""
+    owner = folder.stat().st_uid
+    if not socket_folder.trusts(owner):
+        raise NeverStarts(f"{folder} belongs to another user, {owner}: set another DATA_DIR")
 
 
 def server_account() -> Account:
     """This process' own account; as root, an unprivileged one. Raises NeverStarts without one."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid())
-    for name in ("postgres", "nobody"):
-        try:
-            user = pwd.getpwnam(name)
-        except KeyError:
-            continue
+    if user := socket_folder.servers_user():
         return Account(user.pw_uid, user.pw_gid)
     raise NeverStarts("the servers can't run as root, and there is no user postgres or nobody")

@@ -4,6 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from demo.embedded.account import require_trusted
 from demo.embedded.failures import NeverStarts
 from rocket_rides import fleet
 
@@ -21,10 +22,14 @@ def require_unused(data: Path) -> None:
 
 
 def lock(data: Path) -> None:
-    """Lock the data folder for this process' lifetime; NeverStarts if another process holds it."""
+    """Lock the data folder for this process' lifetime.
+
+    Raises NeverStarts if another process holds it, or another user owns it.
+    """
     try:
         data.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(data / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        require_trusted(data)
+        descriptor = os.open(data / fleet.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
         os.write(descriptor, fleet.identity(os.getpid()).encode())

@@ -50,12 +50,18 @@ class Server(ABC):
             self.program = stock.program(self.setting, self.stock)
         self.has_served = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._listens_on: tuple[int, int] | None = None
         self._logged = 0  # the log's size before the last start, in bytes
 
     @property
     @abstractmethod
     def url(self) -> str:
         """The URL that clients of this server use."""
+
+    @property
+    @abstractmethod
+    def socket(self) -> Path:
+        """The socket on which it listens."""
 
     @abstractmethod
     def _initialise(self) -> None:
@@ -66,7 +72,10 @@ class Server(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Return if the server is ready for clients. Raises Unavailable, or its library's error."""
+        """Return if the server is ready for clients. Raises Unavailable, or its library's error.
+
+        Raises NeverStarts, before it changes anything, if another server is reached.
+        """
 
     @cached_property
     def home(self) -> Path:
@@ -100,6 +109,14 @@ class Server(ABC):
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def reachable(self) -> bool:
+        """Whether the socket on which it began to serve is still where clients look for it."""
+        try:
+            return _file(self.socket) == self._listens_on
+        except OSError:
+            return False
+
     def start(self, stop: Stop | None = None) -> None:
         """Start the server and return when it serves. Gives up when `stop` is requested.
 
@@ -111,6 +128,7 @@ class Server(ABC):
         try:
             self.account.make_private(self.sockets)
             end_all(self.folder)
+            self.socket.unlink(missing_ok=True)
             self._initialise()
             self._process = self._spawn(self._command(), self.orphan_signal, session=True)
         except OSError as error:
@@ -122,9 +140,10 @@ class Server(ABC):
         deadline = time.monotonic() + START_TIMEOUT
         for delay in delays(0.01, 0.2):
             try:
+                self._listens_on = _file(self.socket)
                 self._check()
                 break
-            except (Unavailable, psycopg.Error, redis.RedisError) as error:
+            except (Unavailable, FileNotFoundError, psycopg.Error, redis.RedisError) as error:
                 problem = in_one_line(error)
             status = self.process.poll()
             if status is not None and status > 0:  # negative: a signal killed it
@@ -172,3 +191,9 @@ class Server(ABC):
         if reasons := [*self.reason.finditer(said)]:
             return " ".join(part for part in reasons[-1].groups() if part)
         return " ".join(said.split("\n")[-LOG_LINES:]).strip() or f"see {self.log}"
+
+
+def _file(path: Path) -> tuple[int, int]:
+    """Which file that is, whatever its name. Raises OSError if there is none."""
+    found = path.stat()
+    return found.st_dev, found.st_ino

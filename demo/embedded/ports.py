@@ -8,6 +8,7 @@ import os
 import socket
 from contextlib import ExitStack
 
+from demo.embedded.account import server_account
 from demo.embedded.failures import NeverStarts
 from demo.embedded.folder import require_unused
 from rocket_rides.settings import PORTS, Settings
@@ -15,6 +16,8 @@ from rocket_rides.settings import PORTS, Settings
 
 def require_free(config: Settings) -> None:
     """Raise NeverStarts, with one sentence, if the fleet can't start here."""
+    if config.embedded_postgres:
+        server_account().require_name()
     require_unused(config.data_dir)
     ports = [
         ("the API", config.api_host, config.api_port, "API_PORT"),

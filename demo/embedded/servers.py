@@ -21,6 +21,7 @@ import redis
 from psycopg import sql
 
 from demo.embedded import stock
+from demo.embedded.failures import NeverStarts
 from demo.embedded.lifecycle import Server
 from demo.embedded.stream_servers import VALKEY, StreamServer
 from rocket_rides import database
@@ -29,6 +30,7 @@ from rocket_rides.settings import (
     EMBEDDED_PORT,
     embedded_postgres_url,
     embedded_redis_url,
+    forget_libpq_variables,
 )
 
 INITDB_OPTIONS = [
@@ -65,6 +67,12 @@ class Postgres(Server):
     orphan_signal = signal.SIGQUIT
     # Leaves out that it is starting up, which it tells whoever comes too early.
     reason = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.*)(?:\n.* DETAIL:  (.*))?")
+
+    def __init__(
+        self, data: Path, sockets: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(data, sockets, settings)
+        forget_libpq_variables()  # they are not for the clients of this server
 
     @property
     def url(self) -> str:
@@ -104,6 +112,12 @@ class Postgres(Server):
     def _check(self) -> None:
         url = self.url.replace(f"/{DATABASE_NAME}?", "/postgres?")
         with database.connect(url, "servers") as connection:
+            [data] = database.one_row(connection.execute("SHOW data_directory"))
+            if Path(data).resolve() != self.folder.resolve():
+                raise NeverStarts(
+                    f"another Postgres answers on {self.socket}: its data is in {data},"
+                    f" not in {self.folder}"
+                )
             known = "SELECT 1 FROM pg_database WHERE datname = %s"
             if not connection.execute(known, [DATABASE_NAME]).fetchone():
                 create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME))
@@ -165,3 +179,7 @@ class Redis(Server):
     def _check(self) -> None:
         with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:
             client.ping()
+            if (found := client.info("server")["process_id"]) != self.pid:
+                raise NeverStarts(
+                    f"another Redis answers on {self.socket}: process {found}, not {self.pid}"
+                )

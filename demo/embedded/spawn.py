@@ -26,8 +26,11 @@ def spawn(
     *,
     session: bool,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` as `account`, with its output appended to `log`."""
-    with log.open("ab") as output:
+    """Start `command` as `account`, with its output appended to `log`, which only we may read.
+
+    Raises NeverStarts if the log is another user's.
+    """
+    with account.appending(log) as output:
         return subprocess.Popen(
             command,
             cwd=log.parent,

@@ -16,28 +16,33 @@ logger = logging.getLogger(__name__)
 
 POLL = 0.05
 PATIENCE = 2.0  # seconds, before a person is told that a server does not start
-RETRY = 1.0  # seconds between two attempts to start a server
+RETRY = 1.0  # seconds between two attempts to start a server, and two looks whether it is reached
 # Seconds. honcho kills after 5. With two servers these leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
 SERVER_TIMEOUT = 1.0
 
 
 class Supervised:
-    """A server that is restarted whenever it does not run."""
+    """A server that is restarted whenever it does not run, or nobody can reach it."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self._was_up = False
-        self._due = 0.0
+        self._due = self._look_due = 0.0
         self._complaint = Complaint(PATIENCE)
 
     def revive(self, stop: Stop) -> None:
-        """Start the server if it does not run and an attempt is due.
+        """Start the server if it does not run and an attempt is due; end one out of reach first.
 
         Raises NeverStarts when there is no point in trying again.
         """
         server = self.server
-        if server.running or stop:
+        if stop:
+            return
+        if server.running and time.monotonic() >= self._look_due:
+            self._look_due = time.monotonic() + RETRY
+            self._end_out_of_reach()
+        if server.running:
             return
         if self._was_up:
             logger.warning("%s ended with status %s", server.name, server.process.poll())
@@ -45,6 +50,17 @@ class Supervised:
         if time.monotonic() >= self._due:
             self._start(stop)
             self._due = time.monotonic() + RETRY
+
+    def _end_out_of_reach(self) -> None:
+        server = self.server
+        if self._was_up and not server.reachable:
+            logger.warning(
+                "%s is out of reach, its socket %s was removed or replaced: starting it again",
+                server.name,
+                server.socket,
+            )
+            self._was_up = False
+            server.stop(CLIENTS_TIMEOUT)
 
     def _start(self, stop: Stop) -> None:
         server = self.server

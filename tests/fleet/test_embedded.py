@@ -18,6 +18,7 @@ from demo.embedded.failures import NeverStarts
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.database import one_row
 from tests.support.folders import short_folder
+from tests.support.prepared import put_into
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
@@ -119,6 +120,36 @@ def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres)
     (unfinished / "PG_VERSION").write_text("18\n")
     postgres.start()
     assert not unfinished.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "whose"), [(Postgres, "its data is in"), (Redis, "process [0-9]+, not [0-9]+")]
+)
+def test_a_server_that_answers_in_place_of_ours_is_found_out_and_not_touched(
+    kind: type[Postgres] | type[Redis],
+    whose: str,
+    place: Path,
+    prepared: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for data in (place / "theirs", place / "data"):
+        put_into(data, prepared)
+    theirs, ours = kind(place / "theirs", place / "their run"), kind(place / "data", place / "run")
+    try:
+        theirs.start()
+        if isinstance(theirs, Postgres):
+            with psycopg.connect(theirs.url, dbname="postgres", autocommit=True) as operator:
+                operator.execute("DROP DATABASE rocket_rides")
+        monkeypatch.setattr(kind, "url", theirs.url)
+        with pytest.raises(NeverStarts, match=f"another {kind.name} answers on .*{whose}"):
+            ours.start()
+        if isinstance(theirs, Postgres):
+            with psycopg.connect(theirs.url, dbname="postgres") as operator:
+                known = operator.execute("SELECT datname FROM pg_database ORDER BY 1").fetchall()
+            assert known == [("postgres",), ("template0",), ("template1",)]
+    finally:
+        ours.stop()
+        theirs.stop()
 
 
 def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,10 +18,12 @@ import redis
 
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.folders import short_folder
+from tests.support.libpq import variables
 from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, World, eventually
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs prctl(PR_SET_PDEATHSIG)")
+NAMES = {"Redis": "redis.sock", "Postgres": ".s.PGSQL.5432"}  # of sockets
 NOWHERE = "postgresql://nobody@/none?host=/nowhere"
 
 
@@ -48,8 +51,9 @@ class Servers:
         self.started.append(process)
         return process
 
-    def says(self, text: str) -> None:
-        eventually(lambda: text in self.output.read_text(), f"{text!r} in the output")
+    def says(self, text: str, times: int = 1) -> None:
+        found = f"{text!r} in the output {times} times"
+        eventually(lambda: self.output.read_text().count(text) >= times, found)
 
     def connect(self) -> psycopg.Connection:
         return psycopg.connect(self.settings.postgres_url, autocommit=True)
@@ -82,7 +86,6 @@ def servers() -> Iterator[Servers]:
         for process in servers.started:
             process.terminate()
             process.wait(PATIENCE)
-        shutil.rmtree(servers.settings.socket_dir, ignore_errors=True)
 
 
 @pytest.fixture
@@ -156,6 +159,49 @@ def test_a_killed_server_is_started_again_with_its_data_however_often_it_fails(
     away.rename(control)
     assert eventually(ready.postgres_pid)
     assert ready.output.read_text().count("No such file") <= 2
+
+
+def unlinked(sockets: Path) -> None:
+    for name in NAMES.values():
+        (sockets / name).unlink()
+
+
+def replaced(sockets: Path) -> None:
+    for name in NAMES.values():
+        (sockets / name).rename(sockets / "theirs")
+        (sockets / name).touch()
+
+
+def removed(sockets: Path) -> None:
+    shutil.rmtree(sockets)
+
+
+def test_servers_whose_sockets_are_gone_serve_again_by_themselves(ready: Servers) -> None:
+    ready.start()
+    ready.says("up to date")
+    sockets = ready.settings.socket_dir
+    for times, remove in enumerate((unlinked, replaced, removed), start=1):
+        remove(sockets)
+        for name, socket_name in NAMES.items():
+            ready.says(f"{name} runs on", times + 1)
+            ready.says(f"{name} is out of reach, its socket {sockets / socket_name} was", times)
+        assert ready.redis_pid()
+        assert ready.postgres_pid()
+    assert "ended with status" not in ready.output.read_text()
+    log = ready.settings.data_dir / "postgres.log"  # it was shut down in order
+    assert "was not properly shut down" not in log.read_text()
+
+
+def test_what_libpq_is_told_of_another_server_is_told_to_nobody(ready: Servers) -> None:
+    """With every variable of libpq's set, our own server is started and migrated, and no other."""
+    with socket.create_server(("127.0.0.1", 0)) as theirs:
+        theirs.setblocking(False)
+        given = dict.fromkeys(variables(), "hostile")
+        given |= {"PGHOSTADDR": "127.0.0.1", "PGPORT": str(theirs.getsockname()[1])}
+        ready.start(**given)
+        ready.says("up to date")
+        with pytest.raises(BlockingIOError):
+            theirs.accept()
 
 
 def migrating(servers: Servers) -> tuple[subprocess.Popen[bytes], psutil.Process]:

@@ -4,7 +4,6 @@ Beside it, a second terminal, in which the person runs programs.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -101,7 +100,6 @@ def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
         yield fleet
         fleet.client.close()
         fleet.kill()
-        shutil.rmtree(fleet.config.socket_dir, ignore_errors=True)
 
 
 def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str]:
