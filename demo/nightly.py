@@ -2,19 +2,21 @@
 
 `make fleet` starts without them, to start sooner: only a run needs them, and the first one has
 `python -m demo.install` fetch them. That happens only in the .venv that make created. A kill leaves
-an unfinished installation, which the next one repairs. In all else this is
-`python -m analytics.nightly`.
+an unfinished installation, which the next one repairs. In a fleet it does not end when it can't
+work (`rocket_rides.optional`). In all else this is `python -m analytics.nightly`.
 """
 
 import logging
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from analytics.nightly import child
 from analytics.nightly.__main__ import main
 from demo.install import environment, java
+from rocket_rides import optional
 from rocket_rides.process import Stop
 
 logger = logging.getLogger(__name__)
@@ -35,12 +37,13 @@ def install(stop: Stop, until: datetime, command: Sequence[str] = FETCH) -> None
 
 def is_wanted() -> bool:
     """Whether a run lacks something that can be installed here without asking anyone."""
-    made_by_make = (environment.VENV / ".fleet").exists()
+    honcho = environment.VENV / "bin/honcho"
+    made_by_make = honcho.is_file() and honcho.read_text() == environment.HONCHO
     if not (made_by_make and environment.VENV.resolve() == Path(sys.prefix).resolve()):
         return False
     lacks_java = java.can_be_installed() and not java.is_there()
-    return lacks_java or not environment.is_there("nightly")
+    return lacks_java or not environment.has("nightly")
 
 
 if __name__ == "__main__":
-    main(install)
+    optional.run("the reconciler", partial(main, install))

@@ -2,7 +2,7 @@
 
 They are there where honcho started this process, both servers are the embedded ones, and only this
 machine reaches the page. Anywhere else there is neither a button nor a route, just as in
-`python -m watch`.
+`python -m watch`. In a fleet it does not end when it can't work (`rocket_rides.optional`).
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Any
 from demo.breaking.attempt import run
 from demo.breaking.healing import Kind, Say
 from demo.breaking.ways import WAYS
-from rocket_rides import process
+from rocket_rides import optional, process
 from rocket_rides.errors import in_one_line
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import Settings
@@ -119,4 +119,4 @@ def in_the_demo(config: Settings) -> Demolition | None:
 
 if __name__ == "__main__":
     process.take_no_arguments("demo.page", __doc__)
-    main(in_the_demo)
+    optional.run("the live page", partial(main, in_the_demo))

@@ -18,11 +18,13 @@ logger = logging.getLogger("embedded")
 
 TIMEOUT = 1.0  # seconds
 
-RULE = "─" * 60
+LOOKS = 10  # at the page, once the API is there: it may be the part that can't work
+
+RULE = "-" * 60
 BLOCK = f"""\
 {RULE}
 The fleet is up. Ctrl-C here stops it; the data is kept.
-See it live: http://{{page}}/
+See it live: http://{{page}}/{{missing}}
 In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers         who has read how far, and the totals
@@ -43,21 +45,30 @@ def begin(config: Settings, stop: Stop) -> None:
 
 
 def wait(config: Settings, stop: Stop) -> None:
-    """Print the welcome as soon as the API and the live page answer, unless `stop` comes first."""
+    """Print the welcome as soon as the API and the live page answer, unless `stop` comes first.
+
+    The page, without which rides flow, is not waited for longer than a few looks.
+    """
     pauses = delays()
+    looks = LOOKS
     while not stop.wait(next(pauses)):
-        if answers(config.api_address, "/readyz") and answers(config.page_address, "/healthz"):
+        if not answers(config.api_address, "/readyz"):
+            continue
+        page = answers(config.page_address, "/healthz")
+        looks -= 1
+        if page or not looks:
             # In one write: honcho passes on whole lines, and other processes' may come between.
-            logger.info("%s", block(config))
+            logger.info("%s", block(config, page=page))
             return
 
 
-def block(config: Settings) -> str:
-    """What is printed."""
+def block(config: Settings, *, page: bool) -> str:
+    """What is printed; `page` says whether the live page answers."""
     is_default = config.data_dir == Settings.model_fields["data_dir"].default
     return BLOCK.format(
         api=config.api_address,
         page=config.page_address,
+        missing="" if page else "  (it does not answer)",
         where=" in this folder" if is_default else f", with DATA_DIR={config.data_dir}",
     )
 

@@ -28,7 +28,7 @@ import aiohttp
 from demo.simulator.client import Outcomes, post_ride, rate_ride, wait_for_api
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BEGIN_BAD_MOOD
-from rocket_rides import errors, fleet, process, settings
+from rocket_rides import errors, fleet, optional, process, settings
 from rocket_rides.settings import Settings
 
 logger = logging.getLogger("simulator")
@@ -144,4 +144,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(optional.run("the simulator", main))

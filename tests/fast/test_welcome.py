@@ -3,6 +3,7 @@
 import logging
 import socket
 import threading
+from itertools import repeat
 
 import pytest
 
@@ -46,4 +47,16 @@ def test_a_fleet_is_welcomed_once_when_its_page_is_there_too(
     caplog.set_level(logging.INFO)
     welcome.wait(config, Stop())
     assert caplog.text.count("The fleet is up.") == 1
-    assert caplog.text.count(f"See it live: http://{config.page_address}/") == 1
+    assert caplog.text.count(f"See it live: http://{config.page_address}/\n") == 1
+
+
+def test_a_fleet_whose_page_can_not_work_is_welcomed_all_the_same_and_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = Settings.model_construct(api_port=1, watch_port=2)
+    monkeypatch.setattr(welcome, "answers", lambda address, _: address == config.api_address)
+    monkeypatch.setattr(welcome, "delays", lambda: repeat(0.0, welcome.LOOKS))
+    caplog.set_level(logging.INFO)
+    welcome.wait(config, Stop())
+    assert caplog.text.count("The fleet is up.") == 1
+    assert f"See it live: http://{config.page_address}/  (it does not answer)\n" in caplog.text

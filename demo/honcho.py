@@ -1,0 +1,63 @@
+"""`python -m demo.honcho`, which is what `.venv/bin/honcho` starts: honcho, for this project.
+
+It takes honcho's arguments, and differs in three things. `.env` is read by python-dotenv, or
+refused: honcho's own parser loses lines and alters values. `honcho run` becomes the command, which
+so gets every signal itself, and whose exit status is ours. `honcho start` first says which servers
+the fleet uses, and starts nothing if one of the processes would end at once.
+"""
+
+# ruff: noqa: E402 (until honcho handles Ctrl-C, it ends this at once, without Python's traceback)
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from honcho import command
+
+from demo import env_file
+from demo.embedded.failures import NeverStarts
+from rocket_rides.errors import Refused
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the arguments say, and end with its status."""
+    given = command.parser.parse_args(arguments)
+    try:
+        files = [Path(given.app_root, name.strip()) for name in given.env.split(",")]
+        origins = env_file.load(files)
+        given.env = os.devnull  # all is read: honcho finds nothing more
+        # What is started finds the programs that are beside this Python.
+        beside = Path(sys.executable).parent
+        os.environ["PATH"] = f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        if given.command == "run":
+            run(given.argv)
+        elif given.command == "start":
+            from demo.start import start  # with the settings, which take longer than all else
+
+            start(given, origins)
+        else:
+            command.COMMANDS[given.command](given)
+    except (Refused, NeverStarts, command.CommandError) as reason:
+        raise SystemExit(str(reason)) from None
+
+
+def run(argv: Sequence[str]) -> None:
+    """Become this command. Raises Refused without one."""
+    argv = argv[1:] if argv[:1] == ["--"] else argv
+    if not argv:
+        raise Refused("honcho run: which command?")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, others rely on them
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], list(argv))  # noqa: S606 (a shell would keep signals from it)
+    except OSError as error:
+        print(f"{argv[0]} can't be run: {error.strerror}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from None
+
+
+if __name__ == "__main__":
+    main()

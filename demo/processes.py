@@ -1,0 +1,58 @@
+"""A Procfile's processes, which honcho runs, and how their lines look."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+
+from honcho.manager import Manager
+from honcho.printer import Message, Printer
+
+from rocket_rides import logs
+
+
+class Lines(Printer):  # type: ignore[misc]
+    """honcho's printer, which ends the fleet when nobody reads its lines any more (`| head`)."""
+
+    def write(self, message: Message) -> None:
+        """Print the lines of one message."""
+        try:
+            self.show(message)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.output.fileno())
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def show(self, message: Message) -> None:
+        super().write(message)
+
+
+class Objects(Lines):
+    """For LOG_FORMAT=json: every line becomes an object, whoever wrote it."""
+
+    def show(self, message: Message) -> None:
+        """Pass on an object as it is, and make one of any other line."""
+        data = (
+            message.data.decode(errors="replace")
+            if isinstance(message.data, bytes)
+            else message.data
+        )
+        for line in data.splitlines():
+            if not line.startswith('{"'):
+                line = logs.objects(message.name).format(logs.written(line, "honcho", logging.INFO))
+            print(line, file=self.output, flush=True)
+
+
+class Fleet(Manager):  # type: ignore[misc]
+    """honcho's manager, which can be stopped while it starts.
+
+    By itself it would end in a traceback then, and leave processes behind: it can't signal those of
+    which it has not heard yet.
+    """
+
+    def terminate(self) -> None:
+        """Have all processes end, once all have started."""
+        if self._all_started():
+            super().terminate()
+        elif not multiprocessing.parent_process():  # else this is a fork, which starts one of them
+            threading.Timer(0.05, self.terminate).start()
