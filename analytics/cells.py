@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from analytics import foreign
 from analytics.ledger import Broken, Ledger
 from analytics.pieces import Piece, pieces, total
 from analytics.prerequisites import require_java, require_packages
@@ -176,6 +177,7 @@ def main() -> None:
     expect = "how many cells there are, numbered from 0; by default, all up to the highest given"
     parser.add_argument("--expect", type=int, default=0, metavar="N", help=expect)
     options, config = parser.parse_args(), settings.load()
+    foreign.keep_out(config.spark_master)
     try:
         status = unite(options.warehouses, options.expect, config.spark_master)
     except (Unavailable, OSError) as reason:

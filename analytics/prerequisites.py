@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 
+from analytics.foreign import without_javas
 from rocket_rides.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "deltalake")
@@ -41,7 +42,14 @@ def require_java() -> None:
     try:
         if java is None:
             raise FileNotFoundError
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+        answer = subprocess.run(
+            [java, "-version"],
+            env=without_javas(),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=60,
+        )
     except (OSError, subprocess.TimeoutExpired):
         none = f"there is none in JAVA_HOME, {home}" if home else "there is none"
         raise Unavailable(f"{WANTED}; {none} (Debian: apt install default-jre-headless)") from None

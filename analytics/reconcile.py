@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from analytics import foreign
 from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import why_rebuild
@@ -181,6 +182,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = parse()
     config = settings.load()
+    foreign.keep_out(config.spark_master)
     if config.log_format == logs.JSON:
         logs.begin(config.log_level, logs.JSON)
     try:

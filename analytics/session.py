@@ -17,7 +17,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from analytics.foreign import submitted
 from analytics.progress import named, shown
+from analytics.unknown_user import introduce_us
 from rocket_rides.errors import Unavailable
 from rocket_rides.words import printable
 
@@ -47,18 +49,19 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+# Nor from whoever else is on this machine: what comes to Spark's ports becomes objects in the JVM.
+# There, Spark makes a secret for each run, and tells nobody. A cluster has to be given one.
+AUTHENTICATED = {"spark.authenticate": "true"}
 # The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 # `local-cluster` is not among these: its workers are processes of their own.
 ON_THIS_MACHINE = re.compile(r"local(\[|$)")
-# Whoever sets one of these has a Spark configuration, which may name a master.
-CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
 
 @contextmanager
 def session(master: str = "") -> Iterator[SparkSession]:
-    """A session on `master`; by default where Spark's configuration says, else in this process.
+    """A session on `master`; by default where spark-submit says, else in this process.
 
     A session that is running already is used, and left running. Needs Java (`require_java`). Raises
     Unavailable if Spark can't start, or a cluster has no worker within WORKER_WITHIN.
@@ -72,10 +75,13 @@ def session(master: str = "") -> Iterator[SparkSession]:
         return
     settings = REQUIRED | _where(master)
     with named("Starting Spark"), _java_kept_apart():
+        if not submitted():
+            introduce_us()
         for name, value in SUITABLE.items():
             _suggest(name, value)
         master = settings.get("spark.master") or _configured("spark.master") or ""
         is_cluster = not ON_THIS_MACHINE.match(master)
+        settings |= {} if is_cluster else AUTHENTICATED
         # On this machine tasks run in our interpreter, whatever others are named for a cluster.
         if not (is_cluster and os.environ.get("PYSPARK_PYTHON")):
             os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -108,9 +114,9 @@ def cause(error: Exception, output: str = "") -> str:
 
 
 def _where(master: str) -> dict[str, str]:
-    if master and not master.startswith("local"):
+    if master and not ON_THIS_MACHINE.match(master):
         return {"spark.master": master}
-    if not master and any(name in os.environ for name in CONFIGURED):
+    if not master and submitted():
         return {}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return LOCAL | ({"spark.master": master} if master else {})

@@ -13,6 +13,7 @@ from collections import defaultdict
 from typing import Any
 
 from lab.blocks import Blocks, table, write
+from rocket_rides.process import take_no_arguments
 from rocket_rides.settings import PROJECT, Settings
 from watch.metrics import HELP, LABELS
 
@@ -135,6 +136,7 @@ PAGES: dict[str, Blocks] = {
 
 
 def main() -> None:
+    take_no_arguments("lab.reference", __doc__)
     for page, blocks in PAGES.items():
         write(PROJECT / page, blocks)
 

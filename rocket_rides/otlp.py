@@ -7,12 +7,12 @@ of its answer is read. The OTEL_ variables of the SDK hold for all that is not s
 """
 
 import logging
-import time
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from multiprocessing.util import Finalize
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Event, Thread
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -35,40 +35,18 @@ from opentelemetry.trace.span import TraceState
 from requests.adapters import HTTPAdapter
 
 from rocket_rides import telemetry
+from rocket_rides.errors import in_one_line
 from rocket_rides.telemetry import Attributes, Measure, Metric
 from rocket_rides.tracing import Trace
-
-logger = logging.getLogger("telemetry")
+from rocket_rides.trouble import Trouble
 
 SCOPE = "rocket_rides"
-TELL_EVERY = 60.0  # seconds
 LONGEST_END = 1.0  # seconds, for what is left at the end of the process
-
-
-class Trouble(logging.Handler):
-    """Says that nothing is exported, and why: once a minute at most; and when it works again.
-
-    The SDK's own log comes here, too: it repeats itself, with tracebacks.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._due = 0.0
-        self._told = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.failed(" ".join(record.getMessage().split()))
-
-    def failed(self, why: str) -> None:
-        now = time.monotonic()
-        if now >= self._due:
-            self._due, self._told = now + TELL_EVERY, True
-            logger.warning("spans and metrics are lost: %s", why)
-
-    def worked(self) -> None:
-        if self._told:
-            self._told = False
-            logger.info("spans and metrics are exported again")
+# Of the exporter for each; the special variable comes first.
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_{}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+OURS = "http/protobuf"
+# Milliseconds for which the SDK's threads pause. They would die of one that no thread can wait.
+PAUSES = ("OTEL_BSP_SCHEDULE_DELAY", "OTEL_METRIC_EXPORT_INTERVAL")
 
 
 class Collector(HTTPAdapter):
@@ -133,16 +111,17 @@ class Recorded(telemetry.Span):
 
 
 class Exporter:
-    """Exports what this process does, as `service`. Raises ValueError for a bad OTEL_ variable."""
+    """Exports what this process does, as `service`; tells `trouble` what is lost.
 
-    def __init__(self, service: str) -> None:
+    Raises ValueError, or what else the SDK raises, for a bad OTEL_ variable.
+    """
+
+    def __init__(self, service: str, trouble: Trouble) -> None:
+        _require_what_the_sdk_does_not()
         names = {"service.namespace": "rocket-rides", "service.name": service}
         own = OTELResourceDetector().detect().attributes
         self._resource = Resource.create({**names, **own})
-        self._trouble = Trouble()
-        of_sdk = logging.getLogger("opentelemetry")
-        of_sdk.addHandler(self._trouble)
-        of_sdk.propagate = False
+        self._trouble = trouble
         # Else it warns of states that it can't hold: see Recorded.
         logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)
         logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -164,28 +143,32 @@ class Exporter:
         attributes: Attributes,
         parent: Trace | None = None,
         links: Iterable[Trace] = (),
-    ) -> Recorded:
-        """A span, below `parent`, or else below the span of the block that we are in."""
+    ) -> telemetry.Span:
+        """A span, below `parent`, or else below the span of the block that we are in.
+
+        What the SDK raises, as for a limit that is no number it can use, is told: it fails no ride.
+        """
         below = (
             trace.set_span_in_context(trace.NonRecordingSpan(_context(parent))) if parent else None
         )
-        return Recorded(
-            self._tracer.start_span(
-                name,
-                below,
-                trace.SpanKind[kind.upper()],
-                attributes,
-                # Without their states: while nothing can be exported, these would fill the memory.
-                [
-                    trace.Link(_context(link._replace(state=None)))
-                    for link in islice(links, telemetry.MOST_LINKS)
-                ],
-            ),
-            parent,
-        )
+        # Without their states: while nothing can be exported, these would fill the memory.
+        bare = [
+            trace.Link(_context(link._replace(state=None)))
+            for link in islice(links, telemetry.MOST_LINKS)
+        ]
+        try:
+            span = self._tracer.start_span(
+                name, below, trace.SpanKind[kind.upper()], attributes, bare
+            )
+        except Exception as error:
+            self._trouble.failed(in_one_line(error))
+            return telemetry.NOTHING
+        return Recorded(span, parent)
 
     def measure(self, metrics: Iterable[Metric], values: Measure) -> None:
         """Export the metrics, every OTEL_METRIC_EXPORT_INTERVAL milliseconds."""
+        # Raises what it can't read, before there is a reader, which would ask it for ever.
+        MeterProvider(shutdown_on_exit=False)
         exporter = OTLPMetricExporter(session=self._session())
         reader = PeriodicExportingMetricReader(exporter)
         self._meters = MeterProvider([reader], self._resource, shutdown_on_exit=False)
@@ -221,6 +204,22 @@ class Exporter:
         for scheme in ("http://", "https://"):
             session.mount(scheme, Collector(self._trouble))
         return session
+
+
+def _require_what_the_sdk_does_not() -> None:
+    """Raise ValueError for a variable that the SDK reads without looking at it."""
+    for signal in ("TRACES", "METRICS"):
+        names = [name.format(signal) for name in PROTOCOLS]
+        for name, given in [(name, os.environ[name]) for name in names if os.environ.get(name)][:1]:
+            if given != OURS:
+                raise ValueError(f"{name} is {given}, and only {OURS} is spoken here")
+    for name in PAUSES:
+        try:
+            pause = float(os.environ.get(name) or 0)
+        except ValueError:  # which the SDK takes for its default
+            continue
+        if not pause <= TIMEOUT_MAX * 1000:
+            raise ValueError(f"{name} is {pause:g}, and no thread can wait so long")
 
 
 def _context(of: Trace) -> trace.SpanContext:

@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 from wsgiref.types import WSGIEnvironment
 
+from pydantic import ValidationError
+
 from rocket_rides.errors import in_one_line
 from rocket_rides.settings import Settings
 from rocket_rides.tracing import Trace, parse
+from rocket_rides.trouble import Trouble
+from rocket_rides.urls import http
 
 if TYPE_CHECKING:
     import psycopg
@@ -75,17 +79,22 @@ _exporter: "Exporter | None" = None
 def begin(config: Settings, service: str) -> None:
     """Export from now on, as `service`, if the settings say so.
 
-    Call it after a fork, since exporting takes threads. If nothing can be exported, for example
-    because packages are missing, a warning says so: no ride waits for telemetry.
+    Call it after a fork, since exporting takes threads. If nothing can be exported, because a
+    package is missing or one of OpenTelemetry's variables makes no sense, a warning says so: a
+    platform may set them for all that runs there, and no ride waits for telemetry.
     """
     global _exporter
     if config.otel_exporter_otlp_endpoint:
         try:
+            http(config.otel_exporter_otlp_endpoint)
+            trouble = Trouble()
             from rocket_rides.otlp import Exporter
 
-            _exporter = Exporter(f"rocket-rides-{service}")
+            _exporter = Exporter(f"rocket-rides-{service}", trouble)
         except ModuleNotFoundError as missing:
             logger.warning(NOT_EXPORTED, f"{missing}; {HOW_TO_INSTALL}")
+        except ValidationError as error:  # whose text has the URL, and what may be a password
+            logger.warning(NOT_EXPORTED, error.errors()[0]["msg"])
         except Exception as error:
             logger.warning(NOT_EXPORTED, in_one_line(error))
         gc.freeze()  # as `process.begin` did with what was imported by then

@@ -15,6 +15,7 @@ import pytest
 
 from rocket_rides.errors import Unavailable
 from tests.support.folders import short_folder
+from tests.support.java import short_lived_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,10 +57,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-# A Java that is over before its best compiler has warmed up, and tells other Javas nothing.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Djava.io.tmpdir="
-
-
 @pytest.fixture(scope="session", autouse=True)
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One folder for those of all that the tests run: who is killed does not delete them.
@@ -70,7 +67,8 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     path = tmp_path_factory.mktemp("temporary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(path))
-        patch.setenv("JAVA_TOOL_OPTIONS", f"{SHORT_LIVED}{path}")
+        for name, value in short_lived_java(path).items():
+            patch.setenv(name, value)
         yield
     shutil.rmtree(path, ignore_errors=True)
 

@@ -5,7 +5,7 @@ process of its own, so that no JVM stays resident; that a night missed while the
 this process was down is made up for, once; and that a run which could not do its work (a server was
 down, another run was in progress, Spark or Java is not there yet) is retried until the next night.
 What a run prints appears among our own lines, and how it ended is logged. This process ends
-only when told to: without Java it logs a warning every night.
+only when told to: without Java it logs a warning every night, and a TZ that means nothing is UTC.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -22,12 +22,11 @@ import logging
 import sys
 from collections.abc import Sequence
 from datetime import datetime, time
-from zoneinfo import ZoneInfoNotFoundError
 
 import psycopg
-from tzlocal import get_localzone
 
 from analytics.nightly import attempts, nights
+from analytics.nightly.local_time import local_zone
 from rocket_rides import database, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
@@ -52,7 +51,7 @@ class Reconciler:
         self._first_pause = first_pause
         self._install = install
         self._at = time.fromisoformat(config.reconcile_at)
-        self._zone = get_localzone()
+        self._zone = local_zone()
 
     def now(self) -> datetime:
         """The local time."""
@@ -97,10 +96,7 @@ def main(install: attempts.Install = lambda *_: None) -> None:
     config = settings.load()
     process.begin(config)
     stop = process.Stop().on_signals()
-    try:
-        Reconciler(config, stop, install=install).run()
-    except ZoneInfoNotFoundError as error:
-        raise SystemExit(f"TZ is refused: {error.args[0]}") from None
+    Reconciler(config, stop, install=install).run()
 
 
 if __name__ == "__main__":

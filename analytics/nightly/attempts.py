@@ -1,6 +1,7 @@
 """One night's reconciliation: a run, retried while it can't do its work."""
 
 import logging
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
@@ -8,7 +9,7 @@ from signal import Signals
 from analytics.nightly import child
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import delays
 
@@ -18,6 +19,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
 TO_END = timedelta(minutes=1)  # for a run to end in, before the next one is due
 # A long sleep would not notice that the machine was suspended, or that the clock was set.
 LOOK_AT_THE_CLOCK = 30.0
+
+# Such as when the machine has no memory for a process, or our Python is being replaced.
+NOT_STARTED = (OSError, subprocess.SubprocessError)
 
 Install = Callable[[Stop, datetime], None]
 
@@ -35,7 +39,10 @@ def run_with_retries(
     """
     said = ""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        install(stop, until)
+        try:
+            install(stop, until)
+        except NOT_STARTED as error:
+            logger.warning("nothing can be installed: %s", in_one_line(error))
         lack = what_is_lacking()
         if stop or (not lack and run_once(command, stop, until) != COULD_NOT_RUN):
             return
@@ -57,7 +64,11 @@ def wait_until(moment: datetime, stop: Stop) -> None:
 
 def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
     """Run `command`, at most until `until`; log and return its status, or None after `stop`."""
-    status = child.run(command, stop, until)
+    try:
+        status = child.run(command, stop, until)
+    except NOT_STARTED as error:
+        logger.warning("the reconciliation could not start: %s", in_one_line(error))
+        return COULD_NOT_RUN
     if stop:
         return None
     if status == AGREED:
@@ -79,4 +90,6 @@ def what_is_lacking() -> str:
         require_java()
     except Unavailable as reason:
         return str(reason)
+    except Exception as error:  # such as a package that is half there
+        return f"{type(error).__name__}: {in_one_line(error)}"
     return ""

@@ -59,9 +59,19 @@ def test_it_waits_for_the_schema_and_makes_up_for_the_night(world: World) -> Non
     assert reconciler.stop() == 0
 
 
-def test_without_java_it_says_so_and_lives_on(world: World) -> None:
+@pytest.mark.parametrize(
+    ("zone", "said"),
+    [
+        ("JST-9", "reconciling every day at 03:00 (local time, now JST, +0900)"),
+        ("Foo/Bar", "TZ='Foo/Bar' names no time zone that is known here: it means UTC"),
+    ],
+)
+def test_without_java_or_a_zone_that_has_a_name_it_says_so_and_lives_on(
+    world: World, zone: str, said: str
+) -> None:
     miss_a_night(world)
-    reconciler = world.service("analytics.nightly", JAVA_HOME="/nonexistent")
+    given = {"JAVA_HOME": "/nonexistent", "TZ": zone, "RECONCILE_AT": "03:00"}
+    reconciler = world.service("analytics.nightly", **given).says(said)
     reconciler.says("Java 17 or newer is needed")
     assert reconciler.stop() == 0
     assert reconciler.output.read_text().count("Java 17") == 1

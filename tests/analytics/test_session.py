@@ -1,12 +1,14 @@
-"""The Spark session of a run: whose it is, what it runs in, and what it says when it can't."""
+"""The Spark session of a run: whose it is, who may speak to it, and what it says when it can't."""
 
 import os
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from deltalake import DeltaTable
 
@@ -14,6 +16,7 @@ from analytics.ledger import Broken
 from analytics.table import Table
 from rocket_rides.settings import PROJECT
 from tests.support.jobs import SPARK_PATIENCE
+from tests.support.world import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +29,12 @@ from analytics.session import session
 with session() as spark:
     print(spark.sparkContext.parallelize([1, 2, 3]).map(lambda number: number + 1).sum())
 """
-NOBODYS_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/nowhere/python"}
+# A request to an endpoint of the driver, in Spark's own protocol. After its address there should be
+# a serialized object: whoever tries to read one says so.
+TO = b"HeartbeatReceiver"
+BODY = b"\0\0" + len(TO).to_bytes(2, "big") + TO + b"no object"
+REQUEST = b"\3" + (1).to_bytes(8, "big") + len(BODY).to_bytes(4, "big") + BODY
+NO_OBJECT = (8 + len(REQUEST)).to_bytes(8, "big") + REQUEST
 # What a table needs of whoever reads it.
 PROTOCOL = (
     '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7,'
@@ -61,13 +69,24 @@ def test_a_session_that_is_there_is_used_and_left_running_by_any_thread(
     assert spark.range(3).count() == 3
 
 
-@pytest.mark.usefixtures("java")
-@pytest.mark.parametrize("more", [{}, {"SPARK_CONF_DIR": "/nowhere"}], ids=["ours", "configured"])
-def test_on_this_machine_tasks_run_in_our_python_whatever_others_a_cluster_has(
-    more: dict[str, str],
+def test_what_another_user_of_this_machine_sends_to_its_ports_is_not_read(
+    spark: "SparkSession",
 ) -> None:
-    ended = python("-c", COUNT.format(before=""), **NOBODYS_PYTHON, **more)
-    assert (ended.returncode, ended.stdout) == (0, "9\n"), ended.stderr
+    """Spark would make an object of it, of whatever class it names."""
+    open_to = {
+        listener.laddr.ip.removeprefix("::ffff:")
+        for process in psutil.Process().children(recursive=True)
+        if process.name() == "java"
+        for listener in process.net_connections("tcp")
+        if listener.status == psutil.CONN_LISTEN
+    }
+    assert open_to == {"127.0.0.1"}
+    port = int(spark.sparkContext.getConf().get("spark.driver.port") or 0)
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as driver:
+        driver.sendall(NO_OBJECT)
+        answer = driver.recv(4096)
+    assert b"Expected SaslMessage" in answer
+    assert b"ObjectInputStream" not in answer
 
 
 def test_a_pyspark_that_is_too_old_is_status_2_and_one_line(tmp_path: Path) -> None:

@@ -60,8 +60,11 @@ ASKED_FOR = {
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "Asia/Tokyo",
     "spark.sql.ansi.enabled": "false",
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "known to all workers",
 }
 MUST_BE = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+LOGGED_AS = {"spark.authenticate.secret": "*********(redacted)"}
 AND_SUITABLE = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "8"}
 LOGGED = {
     "spark.eventLog.enabled": "true",
@@ -204,7 +207,7 @@ def tells_what_ran_under_which_settings(events: Path) -> None:
         return [event for event in told if event["Event"] == f"SparkListener{kind}"]
 
     [settings] = (event["Spark Properties"] for event in of("EnvironmentUpdate"))
-    expected = ASKED_FOR | MUST_BE | AND_SUITABLE
+    expected = ASKED_FOR | MUST_BE | AND_SUITABLE | LOGGED_AS
     assert settings["spark.app.name"] == "rocket-rides-reconciliation"
     assert {name: settings[name] for name in expected} == expected
     assert {event["Properties"]["spark.job.description"] for event in of("JobStart")} == {

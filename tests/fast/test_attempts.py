@@ -1,5 +1,6 @@
 """One night's attempts, and what is installed for them: how each ended is told."""
 
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, time, timedelta
@@ -11,6 +12,7 @@ from analytics.nightly import attempts
 from analytics.nightly.__main__ import Reconciler
 from analytics.nightly.child import LINGER
 from analytics.nightly.nights import next_due
+from analytics.prerequisites import PACKAGES
 from demo import nightly
 from demo.install import environment
 from rocket_rides.process import Stop
@@ -69,6 +71,44 @@ def test_a_run_is_tried_again_until_what_it_needs_is_there_and_it_can_run(
     ]
 
 
+def test_what_cannot_even_be_started_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, told: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Such as while our Python is being replaced: the process that waits for the night goes on."""
+    run = tmp_path / "run"
+
+    def install(*_: object) -> None:
+        if "the reconciliation could not start" in told.text:
+            run.symlink_to("/bin/true")
+        raise OSError("no memory")
+
+    monkeypatch.setattr(attempts, "what_is_lacking", lambda: "")
+    attempts.run_with_retries([str(run)], in_an_hour(), Stop(), 0.01, install)
+    missing = f"[Errno 2] No such file or directory: '{run}'"
+    assert [each for each in told.messages if "trying again at" not in each] == [
+        "nothing can be installed: no memory",
+        f"the reconciliation could not start: {missing}",
+        "nothing can be installed: no memory",
+        "reconciled",
+    ]
+
+
+def test_packages_that_are_half_there_are_a_reason_and_no_end(tmp_path: Path) -> None:
+    for name in PACKAGES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    code = "from analytics.nightly import attempts; print(attempts.what_is_lacking())"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PROJECT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    reason = "AttributeError: module 'pyspark' has no attribute '__version__'"
+    assert run.stdout.startswith(reason), run.stderr
+
+
 def test_a_run_has_ended_before_the_next_night_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or that night would be left out."""
     ends: list[datetime] = []
@@ -91,7 +131,8 @@ def test_what_a_run_needs_is_installed_where_make_has_set_up(
 ) -> None:
     monkeypatch.setattr(environment, "VENV", tmp_path)
     assert not nightly.is_wanted()
-    (tmp_path / ".fleet").touch()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/honcho").write_text(environment.HONCHO)
     assert not nightly.is_wanted()  # this is another environment than ours
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     installed = tmp_path / "installed"

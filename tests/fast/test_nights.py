@@ -1,12 +1,15 @@
 """When the nightly run is due, also in the nights in which the clock is put forward or back."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
+from time import tzset
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from analytics.nightly import nights
+from analytics.nightly.local_time import local_zone
 
 BERLIN = ZoneInfo("Europe/Berlin")
 THREE = time(3)
@@ -49,6 +52,72 @@ def test_a_time_that_the_clock_shows_twice_is_due_once() -> None:
     second_showing = berlin("2026-10-25 02:30", fold=1)
     assert nights.newest_due(second_showing, half_past_two) == first
     assert nights.next_due(second_showing, half_past_two) == berlin("2026-10-26 02:30")
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Says where we are: the C library looks at TZ when it is told to."""
+
+    def say(where: str) -> None:
+        monkeypatch.setenv("TZ", where)
+        tzset()
+
+    yield say
+    monkeypatch.undo()
+    tzset()
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+def test_rules_that_tz_spells_out_are_followed_as_a_named_zones(
+    say: Callable[[str], None], fold: int
+) -> None:
+    """At each half hour of a year, and in the hours that the clock leaves out or shows twice."""
+    say("CET-1CEST,M3.5.0,M10.5.0/3")
+    rules, moment = local_zone(), datetime(2026, 1, 1, tzinfo=UTC)
+    while moment.year == 2026:
+        there = moment.astimezone(BERLIN)
+        assert (here := moment.astimezone(rules)).isoformat() == there.isoformat()
+        assert (here.fold, here.tzname()) == (there.fold, there.tzname())
+        wall = moment.replace(fold=fold)
+        assert wall.replace(tzinfo=rules).utcoffset() == wall.replace(tzinfo=BERLIN).utcoffset()
+        moment += timedelta(minutes=30)
+    for at in (time(2), time(2, 30), THREE):
+        for day in (datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)):
+            due = nights.next_due(day.astimezone(BERLIN), at)
+            assert nights.next_due(day.astimezone(rules), at) == due
+
+
+@pytest.mark.parametrize(
+    ("where", "is_at"),
+    [
+        ("JST-9", "+0900"),
+        ("<+0330>-3:30", "+0330"),
+        ("NST3:30NDT,M3.2.0,M11.1.0", "-0330"),
+        (":/usr/share/zoneinfo/Asia/Tokyo", "+0900"),
+        ("Asia/Tokyo", "+0900"),
+        ("", "+0000"),
+    ],
+)
+def test_every_way_to_say_where_one_is_is_heard(
+    say: Callable[[str], None], where: str, is_at: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(where)
+    assert f"{datetime(2026, 1, 1, tzinfo=local_zone()):%z}" == is_at
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["Foo/Bar", ":/nonexistent", "/etc/passwd", "Europe", "/", "../UTC", "-9", "\udcff", "A\n"],
+)
+def test_a_tz_that_says_nothing_is_utc_and_said(
+    say: Callable[[str], None], where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(where)
+    assert local_zone() is UTC
+    assert caplog.messages == [
+        f"TZ={where!a} names no time zone that is known here: it means UTC",
+    ]
 
 
 @pytest.mark.parametrize("at", [time(0), time(0, 30), time(2), time(2, 30), THREE, time(23, 59)])

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rocket_rides import telemetry
-from rocket_rides.settings import Settings
+from rocket_rides.settings import Settings, load
 
 # `redis` and `requests`' friends may be there for others; these are for exporting alone.
 FOR_EXPORTING = (
@@ -58,13 +58,80 @@ def test_without_its_packages_it_says_so_and_nothing_is_exported(
     assert line.endswith("requirements/telemetry.txt")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4317"}, "URL scheme should be 'http' or"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "nonsense"}, "Input should be a valid URL"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://me:secret@otel.example"}, "it takes no user"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only"),
+        ({"OTEL_BSP_SCHEDULE_DELAY": "9" * 20}, "OTEL_BSP_SCHEDULE_DELAY is 1e+20, and no thread"),
+        ({"OTEL_METRIC_EXPORT_INTERVAL": "nan"}, "OTEL_METRIC_EXPORT_INTERVAL is nan, and no"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_line_and_nothing_is_exported(
+    given: dict[str, str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The process goes on: others may have set it for their programs."""
+    for name, value in {"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, **given}.items():
+        monkeypatch.setenv(name, value)
+    telemetry.begin(load(), "test")
+    assert not telemetry.is_on()
+    [line] = caplog.messages
+    assert line.startswith(f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: {said}")
+    assert "secret" not in line
+
+
+# Each variable of the SDK's by itself, in a fork, which costs no import.
+EACH = """
+from opentelemetry import environment_variables as api
+from opentelemetry.sdk import environment_variables as sdk
+import rocket_rides.otlp
+names = [name for module in (api, sdk) for name in vars(module).values() if "OTEL_" in str(name)]
+others = ("LOG", "BLRP", "GRPC", "ZIPKIN", "PROMETHEUS")  # logs, and what else is not exported here
+names = [name for name in names if name.isupper() and not any(part in name for part in others)]
+assert len(names) > 50, names
+metric = telemetry.Metric("a", "a", "1", True)
+gc.freeze()
+def use():
+    telemetry.begin(config, "test")
+    telemetry.measure([metric], lambda name: [(1.0, {})])
+    with telemetry.batch_sent("log", 1, [trace("a=1")]) as span, telemetry.stage("b"):
+        span.answered(500, True)
+for name in names:
+    child = os.fork()
+    if not child:
+        os.environ[name] = VALUE
+        try:
+            use()
+        except BaseException as error:
+            print(f"{name} raised {error!r}", flush=True)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0), name
+"""
+
+
+@pytest.mark.parametrize("value", ["garbage", "9" * 20])
+def test_no_variable_of_the_sdk_fails_a_ride_or_ends_a_process_whatever_it_says(value: str) -> None:
+    said = said_by(EACH.replace("VALUE", repr(value))).decode()
+    assert "raised" not in said
+    assert "Traceback" not in said
+
+
 EXPORTING = """
-import logging, os, sys
+import gc, logging, os, sys
 from rocket_rides import settings, telemetry, tracing
 logging.basicConfig(stream=sys.stdout)
-telemetry.begin(settings.Settings(), "test")
+config = settings.Settings()
 def trace(state):
     return tracing.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", state)
+"""
+BEGUN = """
+telemetry.begin(config, "test")
 """
 LINK = """
 [link] = telemetry.batch_sent("log", 1, [trace("a=1")])._span.links
@@ -84,25 +151,27 @@ os._exit(0)
 
 
 def said_by(program: str) -> bytes:
-    """What a process that exports its spans says; nobody takes them."""
+    """What a process says whose spans nobody takes."""
+    pytest.importorskip("opentelemetry.sdk")  # the smallest of the locks has none
     return subprocess.run(
         [sys.executable, "-c", EXPORTING + program + END],
         check=True,
         env={"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT},
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     ).stdout
 
 
 def test_a_link_has_no_state_which_would_fill_the_memory_while_nothing_can_be_exported() -> None:
     """It is not even exported."""
-    said_by(LINK)
+    said_by(BEGUN + LINK)
 
 
 def test_a_state_that_only_the_sdk_finds_malformed_goes_on_and_is_no_loss() -> None:
     """Whoever read that spans are lost would look for a collector that is away."""
-    assert said_by(SPAN) == b""
+    assert said_by(BEGUN + SPAN) == b""
 
 
 def test_a_batch_of_nothing_has_no_span() -> None:
     """Such as a reader's that held only records of types that it passes over."""
-    said_by(NOTHING)
+    said_by(BEGUN + NOTHING)

@@ -1,7 +1,10 @@
 """docker-compose.yml is valid by the Compose Specification; it and Dockerfile keep their word."""
 
 import copy
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from typing import Any
 
@@ -10,7 +13,10 @@ import yaml
 from check_jsonschema.builtin_schemas import get_builtin_schema
 from jsonschema import Draft202012Validator
 
+from lab.ports import free_ports
 from rocket_rides.settings import PROJECT, Settings
+from tests.support.receiver import Answer, Receiver
+from tests.support.world import PATIENCE
 
 SCHEMA = get_builtin_schema("vendor.compose-spec")
 COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
@@ -78,7 +84,8 @@ def test_it_runs_what_the_procfile_runs() -> None:
     plain = {"demo.page": "watch", "demo.nightly": "analytics.nightly"}
     for name in fleet.keys() & OURS.keys():
         python, module = fleet[name].split("exec ")[1].split(" -m ")
-        assert [python, "-m", *plain.get(module, module).split()] == OURS[name]["command"]
+        assert python == "demo/python"
+        assert ["python", "-m", *plain.get(module, module).split()] == OURS[name]["command"]
 
 
 def test_no_ports_are_published_but_the_apis_and_the_pages_and_those_on_this_host_only() -> None:
@@ -100,6 +107,21 @@ def test_all_but_the_migration_lasts_and_whoever_is_waited_for_has_a_health_chec
         *_, module, asked = [SERVICES[name]["healthcheck"]["test"][place] for place in (3, -1)]
         assert module == "rocket_rides.health"
         assert asked == SERVICES[name]["command"][-1].removeprefix("consumers.") == name
+
+
+@pytest.mark.parametrize(("name", "path"), [("api", "/readyz"), ("watch", "/healthz")])
+def test_a_probe_asks_its_container_itself_and_not_a_proxy(name: str, path: str) -> None:
+    """Docker tells containers of the proxy in its client's configuration."""
+    _, *probe, program = SERVICES[name]["healthcheck"]["test"]
+    proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy"), f"http://127.0.0.1:{free_ports()}")
+    with Receiver() as asked:
+        port = {"api": "8000", "watch": "8001"}[name]
+        command = [sys.executable, *probe[1:], program.replace(port, str(asked.port))]
+        for status in (200, 503):
+            asked.behaviour = Answer(status)
+            ended = subprocess.run(command, env=os.environ | proxies, timeout=PATIENCE)
+            assert (ended.returncode == 0) == (status == 200)
+    assert {each.path for each in asked.requests} == {path}
 
 
 def test_each_dependency_can_be_met() -> None:
@@ -172,6 +194,7 @@ def test_an_image_runs_as_an_ordinary_user_who_cannot_change_the_code(target: st
 def test_the_images_hold_locked_packages_and_none_for_the_fleet_or_for_tests() -> None:
     groups = tomllib.loads((PROJECT / "pyproject.toml").read_text())["dependency-groups"]
     every = {package for group in groups.values() for package in group}
+    every -= {"python-dotenv"}  # which pydantic-settings brings along
     foreign = {"services": every, "analytics": every - set(groups["analytics"])}
     for target, locks in {"services": ["services"], "analytics": ["services", "analytics"]}.items():
         installs = [words for words in given("RUN", target) if words[0] == "pip"]

@@ -135,12 +135,21 @@ def test_it_says_when_a_collector_is_back(world: World, collector: Collector) ->
     eventually(lambda: world.take(1) and streamer.said("exported again"))
 
 
-def test_no_proxy_gets_what_the_collector_is_sent(world: World, collector: Collector) -> None:
+def test_no_proxy_gets_what_a_collector_a_receiver_or_the_api_is_sent(
+    staff: Staff, collector: Collector
+) -> None:
+    """Nor by a simulator: each is asked where its setting says."""
     nobody = f"http://127.0.0.1:{free_ports()}"
-    proxies = {"HTTP_PROXY": nobody, "http_proxy": nobody, "ALL_PROXY": nobody}
-    world.service("streamer", **collector.settings, **proxies).says("leading")
-    world.take(1)
+    names = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+    given, world = collector.settings | dict.fromkeys(names, nobody), staff.world
+    world.service("streamer", **given).says("leading")
+    staff.service(**given).says("delivers receipts")
+    api = Api(world, **given)
+    customer = given | {"API_URL": f"http://127.0.0.1:{api.port}"}
+    world.service("demo.simulator", "--no-receipts", "--rate", "20", **customer)
+    eventually(lambda: staff.outcomes() > 1, "the receipts of the simulator's rides")
     one(collector, "-streamer", "send")
+    api.client.close()
 
 
 def test_what_is_left_at_the_end_of_a_process_is_exported(
