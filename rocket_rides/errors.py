@@ -1,5 +1,7 @@
 """Errors that every process can raise, and an error's message for a person."""
 
+from rocket_rides.words import escaped
+
 
 class Unavailable(Exception):
     """Something that this process needs is missing for now; the message says what."""
@@ -14,5 +16,5 @@ class Overtaken(Unavailable):
 
 
 def in_one_line(error: BaseException) -> str:
-    """An exception's message for a person: one line, never empty."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """An exception's message for a person: one printable line, never empty."""
+    return escaped(" ".join(str(error).split())) or type(error).__name__

@@ -16,6 +16,8 @@ from typing import TextIO
 
 from pythonjsonlogger.json import JsonFormatter
 
+from rocket_rides.words import escaped
+
 JSON = "json"
 # psycopg logs, in several lines, an error that it drops in favour of another one.
 CHATTY = ("psycopg", "alembic")
@@ -73,6 +75,9 @@ class _Text(logging.Formatter):
         ]
         message = super().formatMessage(record).replace("\n", f"\n{' ' * 8}")
         return message + "".join(about)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(escaped, super().format(record).split("\n")))
 
 
 class _Output(logging.StreamHandler[TextIO]):

@@ -17,6 +17,7 @@ from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
 from rocket_rides.settings import Settings
 from rocket_rides.waiting import FIRST_DELAY, Progress
+from rocket_rides.words import escaped
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ def terminate() -> None:
 def show(lines: Iterable[str]) -> None:
     """Print lines for a person, who may have seen enough before the last, as in `| head`."""
     try:
-        print("\n".join(lines), flush=True)  # noqa: T201
+        print("\n".join(map(escaped, lines)), flush=True)  # noqa: T201
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -83,8 +83,17 @@ def size(value: int | None) -> str:
 
 def printable(name: str, most: int = 200) -> str:
     """An arbitrary name or reason, with control characters made visible and its length bounded."""
-    short = name if len(name) <= most else f"{name[:most]}\N{HORIZONTAL ELLIPSIS}"
-    return "".join(c if c.isprintable() or c == NO_BREAK else ascii(c)[1:-1] for c in short)
+    return escaped(name if len(name) <= most else f"{name[:most]}\N{HORIZONTAL ELLIPSIS}")
+
+
+def escaped(line: str) -> str:
+    """A line of whatever text, with what can't be printed made visible.
+
+    Else it would drive a terminal, or turn what comes after it around.
+    """
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() or c == NO_BREAK else ascii(c)[1:-1] for c in line)
 
 
 def plain(text: str) -> str:

@@ -141,6 +141,11 @@ def family(name: str) -> Family:
 
 def samples(facts: Facts) -> Iterator[Sample]:
     """All that is told of these facts."""
+    for name, value, labels in _samples(facts):
+        yield name, value, {label: text(of) for label, of in labels.items()}
+
+
+def _samples(facts: Facts) -> Iterator[Sample]:
     yield "up", facts.postgres.up, {"server": "postgres"}
     yield "up", facts.redis.up, {"server": "redis"}
     # Ages are by Postgres' clock; Prometheus compares this one with its own.
@@ -173,20 +178,20 @@ def _database(database: Database) -> Iterator[Sample]:
     readers = shown(database.readers)
     yield "readers_left_out", len(database.readers) - len(readers), {}
     for reader in readers:
-        labels = {"kind": reader.kind, "reader": text(reader.name)}
+        labels = {"kind": reader.kind, "reader": reader.name}
         yield from _reader(reader, labels)
         if reader.counts:
             yield from _counts(reader.counts, labels)
         for last in database.reconciliations[:1] if reader.kind == "total" else ():
             drift = last.drift.get(reader.name, 0)
-            yield "reconciliation_drift_meters", drift, {"reader": text(reader.name)}
+            yield "reconciliation_drift_meters", drift, {"reader": reader.name}
     if agreement := database.agreement:
         yield "totals_agree", agreement.agree, {}
     yield "rollup_dirty_minutes", database.rollup.dirty_minutes, {}
     yield "rollup_minutes_set_aside", database.rollup.minutes_set_aside, {}
     yield from _receipts(database.receipts)
     for kind, entries in sorted(database.set_aside_entries.items()):
-        yield "set_aside_entries", entries, {"kind": text(kind)}
+        yield "set_aside_entries", entries, {"kind": kind}
 
 
 def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:
@@ -236,9 +241,9 @@ def _run(run: CompletedRun, at: datetime) -> Iterator[Sample]:
     yield "run_age_seconds", (at - run.at).total_seconds(), {}
     for part, given in sorted(run.verdicts.items()):
         for each in VERDICTS:
-            yield "run_verdict", given == each, {"part": text(part), "verdict": each}
+            yield "run_verdict", given == each, {"part": part, "verdict": each}
     for kind, findings in sorted(run.open.items()):
-        yield "open_findings", findings, {"kind": text(kind)}
+        yield "open_findings", findings, {"kind": kind}
     if run.oldest_look:
         yield "oldest_look_age_seconds", (at - run.oldest_look).total_seconds(), {}
 

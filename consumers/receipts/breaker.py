@@ -6,6 +6,9 @@ and, depending on how that ends, goes on or pauses again, for longer. So however
 is away and however much waits for it, each worker soon asks it a dozen times a minute at most; and
 as each time it is another receipt's turn, a receipt uses up its attempts only if few wait, and if
 the receiver took each request and then failed.
+
+A receiver that declines is there, and is asked every two seconds: perhaps the next receipts in the
+queue are just those that it never takes.
 """
 
 import logging
@@ -19,6 +22,7 @@ logger = logging.getLogger("consumer")
 
 TRIP = 10  # failures
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds
+LONGEST_IF_DECLINED = 2.0
 
 
 class Breaker:
@@ -61,5 +65,7 @@ class Breaker:
         self._failures += 1
         # Of those that were under way together, the first failure speaks for all.
         if self.is_open and not self.pause:
-            self._until = self._clock() + max(next(self._pauses), verdict.retry_after)
+            longest = LONGEST_IF_DECLINED if verdict.kind is Kind.DECLINED else LONGEST_PAUSE
+            pause = min(next(self._pauses), longest)
+            self._until = self._clock() + max(pause, verdict.retry_after)
             self._complaint(f"the receiver takes no receipts: {verdict.reason}")

@@ -3,7 +3,8 @@
 An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
 on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
 from the look-up of the address to the end of the answer's head. The verdict is read off the head:
-no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody.
+no redirect is followed, nothing is decompressed, and neither interim answers nor a body that do not
+end hold up anybody.
 (If bytes that are not HTTP arrive together with the head, the answer counts as not HTTP.)
 """
 
@@ -11,6 +12,7 @@ import asyncio
 import os
 import ssl
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
@@ -21,8 +23,10 @@ import certifi
 from aiohttp import hdrs
 from standardwebhooks import Webhook
 
+from consumers.receipts.connections import Connections
+from consumers.receipts.interim import Answer
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, printable, seconds_of
+from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, one_line, seconds_of
 from rocket_rides import telemetry
 from rocket_rides.errors import Refused
 
@@ -38,20 +42,31 @@ class Courier:
     """Makes attempts, each within its own time limit. For one event loop, as a context manager.
 
     `url` and `secrets` are as `rocket_rides.settings` takes them: each attempt is signed with each
-    secret, so that receivers can change from one to the next. Raises Refused if no certificate
-    could be checked at all.
+    secret, so that receivers can change from one to the next. By `clock` connections grow old.
+    Raises Refused if no certificate could be checked at all.
     """
 
-    def __init__(self, url: str, secrets: list[str]) -> None:
+    def __init__(
+        self, url: str, secrets: list[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._url = url
         self._checked = _authorities() if url.startswith("https:") else True
         self._webhooks = [Webhook(secret) for secret in secrets]
 
+        self._connections = Connections(self._session, clock)
+
     async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connections.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        """A new one, with connections of its own."""
         trace = aiohttp.TraceConfig()
         trace.on_connection_reuseconn.append(_note_reused)
         trace.on_request_headers_sent.append(_require_time)
-        self._session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._checked),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -61,16 +76,19 @@ class Courier:
             headers={hdrs.USER_AGENT: "rocket-rides"},
             skip_auto_headers=[hdrs.ACCEPT_ENCODING],
             trace_configs=[trace],
+            response_class=Answer,
         )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
 
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
         # Nothing is sent after the deadline, however long the process hangs.
         deadline = time.monotonic() + seconds
+        async with self._connections.session() as session:
+            return await self._deliver(session, receipt, seconds, deadline)
+
+    async def _deliver(
+        self, session: aiohttp.ClientSession, receipt: Receipt, seconds: float, deadline: float
+    ) -> Verdict:
         sending = SimpleNamespace(deadline=deadline, is_reused=False, has_begun=False)
         body = receipt.body()
         with telemetry.request_sent(self._url, receipt.trace) as span:
@@ -79,7 +97,7 @@ class Courier:
                 headers |= trace.headers()
             try:
                 async with asyncio.timeout(seconds):
-                    response = await self._post(body, headers, sending)
+                    response = await self._post(session, body, headers, sending)
             except TimeoutError:
                 why = f"timed out after {seconds:.3g} s"
             except aiohttp.ClientResponseError:
@@ -87,7 +105,7 @@ class Courier:
             except aiohttp.ServerDisconnectedError:
                 why = LOST
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                why = printable(str(error)) or type(error).__name__
+                why = one_line(str(error)) or type(error).__name__
             else:
                 async with response:
                     span.answered(response.status, response.status >= 400)
@@ -98,11 +116,15 @@ class Courier:
         return Verdict(Kind.RETRY if sending.has_begun else Kind.AWAY, why)
 
     async def _post(
-        self, body: bytes, headers: dict[str, str], sending: SimpleNamespace
+        self,
+        session: aiohttp.ClientSession,
+        body: bytes,
+        headers: dict[str, str],
+        sending: SimpleNamespace,
     ) -> aiohttp.ClientResponse:
         """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
         post = partial(
-            self._session.post,
+            session.post,
             self._url,
             data=body,
             headers=headers,

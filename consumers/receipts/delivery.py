@@ -16,8 +16,9 @@ import psycopg
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier
 from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
+from consumers.receipts.refusals import Refusals
 from consumers.receipts.upkeep import Upkeep
-from consumers.receipts.verdict import Kind, Verdict, printable
+from consumers.receipts.verdict import Kind, Verdict, one_line
 from rocket_rides.words import count
 
 # Seconds.
@@ -39,6 +40,7 @@ class Delivery:
     ) -> None:
         self.breaker = Breaker(concurrency)
         self.outcomes = Outcomes()
+        self._refusals = Refusals()
         self.in_flight: dict[Attempt, asyncio.Task[None]] = {}
         self._courier = courier
         self._upkeep = Upkeep(sweep_after)
@@ -156,14 +158,17 @@ class Delivery:
 
     async def _make(self, attempt: Attempt) -> None:
         """Make an attempt, within what is left of its lease; its end is to be written down."""
-        seconds = min(self._timeout, attempt.deadline - time.monotonic())
+        began, taken_at = time.monotonic(), self._refusals.taken_at
+        seconds = min(self._timeout, attempt.deadline - began)
         verdict = TOO_LATE
         if seconds > 0:
             try:
-                verdict = await self._courier.deliver(attempt.receipt, seconds)
+                answered = await self._courier.deliver(attempt.receipt, seconds)
             except Exception as error:
-                verdict = Verdict(Kind.RETRY, printable(f"{type(error).__name__}: {error}"))
-            self.breaker.note(verdict)
+                answered = Verdict(Kind.RETRY, one_line(f"{type(error).__name__}: {error}"))
+            verdict = self._refusals.decide(attempt, answered, began, taken_at)
+            # Whoever refuses one receipt among others does not fail.
+            self.breaker.note(verdict if verdict.kind is Kind.REFUSED else answered)
         del self.in_flight[attempt]
         self._ended.append((attempt, verdict))
         self._woken.set()

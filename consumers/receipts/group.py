@@ -18,20 +18,31 @@ from dataclasses import dataclass
 
 import redis
 
-from rocket_rides.log import START, Entry, Forbidden, Log, entries
+from rocket_rides.log import CUT_LONGER, KEPT, START, Entry, Forbidden, Log, entries
 
 # KEYS: the stream. ARGV: the group, this member, for how many milliseconds an entry must have been
-# pending, how many at most, and, optionally, under whose name.
-TAKE_OVER = """
-local key, group, member, claimed = KEYS[1], ARGV[1], ARGV[2], {}
-local ask = {'XPENDING', key, group, 'IDLE', ARGV[3], '-', '+', ARGV[4]}
+# pending, how many at most, and, optionally, under whose name. It ends early once the entries are
+# MOST bytes, and cuts long fields: what a script reads, the server has in memory several times.
+MOST = 8_000_000
+TAKE_OVER = f"""
+local key, group, member, claimed, size = KEYS[1], ARGV[1], ARGV[2], {{}}, 0
+local ask = {{'XPENDING', key, group, 'IDLE', ARGV[3], '-', '+', ARGV[4]}}
 if ARGV[5] then ask[#ask + 1] = ARGV[5] end
 for _, pending in ipairs(redis.call(unpack(ask))) do
   local id = pending[1]
-  if #redis.call('XRANGE', key, id, id) == 0 then
+  local entry = redis.call('XRANGE', key, id, id)[1]
+  if not entry then
     redis.call('XACK', key, group, id)
   else
-    claimed[#claimed + 1] = redis.call('XCLAIM', key, group, member, 0, id)[1]
+    redis.call('XCLAIM', key, group, member, 0, id, 'JUSTID')
+    for i, value in ipairs(entry[2]) do
+      size = size + #value
+      if #value > {CUT_LONGER} then
+        entry[2][i] = value:sub(1, {KEPT - 32}) .. '... (' .. #value .. ' bytes)'
+      end
+    end
+    claimed[#claimed + 1] = entry
+    if size > {MOST} then break end
   end
 end
 return claimed
@@ -74,7 +85,8 @@ class Group:
     def take_over(self, count: int, idle: float, member: str | None = None) -> list[Entry]:
         """Up to `count` entries that have been pending for `idle` seconds, under any member's name.
 
-        Or under that of `member`. Those that were trimmed are acknowledged, and not returned.
+        Or under that of `member`. Fewer where they are large, but at least one while there is any.
+        Those that were trimmed are acknowledged, and not returned.
         """
         of = [member] if member else []
         milliseconds = int(idle * 1000)

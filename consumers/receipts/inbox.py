@@ -61,7 +61,7 @@ class Inbox:
         if self._is_new:
             self.group.make()
             found = self.group.take_over(BATCH, 0, self.group.member)
-            self._is_new = False
+            self._is_new = bool(found)  # there may be more
         elif time.monotonic() < self._look_at:
             return []
         else:
@@ -112,7 +112,7 @@ class Inbox:
 
     def _set_aside(self, entry: Entry, reason: str) -> None:
         group, worker = self.group.name, self.group.member
-        kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
+        kept = {"redis_id": entry.redis_id, "fields": entry.beginning, "reason": reason}
         values = kept | {"group": group, "worker": worker}
         if self.connection.execute(SET_ASIDE, values).rowcount:  # for the first time
             extra = fields([entry.trace])

@@ -27,6 +27,7 @@ logger = logging.getLogger("consumer")
 FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
 # Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
 AWAY_DELAY = 0.5
+SHORTEST_DELAY = min(AWAY_DELAY, FIRST_DELAY / 2)  # of all, jittered or not
 TELL_EVERY = 1.0  # seconds
 ALL = "-infinity"  # where a look at the whole queue begins
 

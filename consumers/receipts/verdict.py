@@ -6,7 +6,9 @@ What the receiver answered decides, and only that:
 * 408, 425, 429 and 5xx: it asks for another attempt. So do an answer that does not come in time, a
   connection that is lost, and an answer that is not HTTP: the receiver may have the receipt all the
   same, and tells the repetition by `webhook-id`.
-* Any other status from 300 on, redirects too: refused. Another attempt would end in the same way.
+* 410: refused. The receiver says itself that another attempt would end in the same way.
+* Any other status from 300 on, redirects too: declined. Whether that is about the receipt, or about
+  whatever comes, one answer does not tell: see `consumers.receipts.refusals`.
 * Nobody took the request: no address, no connection, no TLS, or no certificate for this host. The
   receiver is away, for every receipt alike, and that says nothing against any of them.
 """
@@ -20,6 +22,7 @@ from typing import NamedTuple
 LONGEST_RETRY_AFTER = 300.0
 LONGEST_REASON = 200  # characters
 TRY_AGAIN = frozenset({408, 425, 429})
+GONE = 410
 NOT_HTTP = "the answer is not HTTP"
 
 
@@ -29,6 +32,7 @@ class Kind(Enum):
     DELIVERED = "delivered"
     RETRY = "retry"
     AWAY = "away"
+    DECLINED = "declined"  # never written down: `refusals` makes it one of the others
     REFUSED = "refused"
     # By SIGTERM: the receiver may have the receipt. Or the lease ran out: nothing was sent.
     STOPPED = "stopped"
@@ -52,13 +56,18 @@ def judge(status: int, body: bytes = b"", retry_after: float = 0) -> Verdict:
     if status < 200:
         return Verdict(Kind.RETRY, NOT_HTTP)
     told = body.decode(errors="replace")
-    reason = printable(f"status {status}{': ' if told.strip() else ''}{told}")
+    reason = one_line(f"status {status}{': ' if told.strip() else ''}{told}")
     if status >= 500 or status in TRY_AGAIN:
         return Verdict(Kind.RETRY, reason, min(retry_after, LONGEST_RETRY_AFTER))
-    return Verdict(Kind.REFUSED, reason)
+    return Verdict(Kind.REFUSED if status == GONE else Kind.DECLINED, reason)
 
 
-def printable(text: str) -> str:
+def have_one_status(reason: str, earlier: str | None) -> bool:
+    """Whether what was answered, as `judge` gives the reason, has the status of an earlier one."""
+    return earlier is not None and reason.partition(":")[0] == earlier.partition(":")[0]
+
+
+def one_line(text: str) -> str:
     """What a stranger sent, for a log and a database: one line of printable characters."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(shown.split())[:LONGEST_REASON]

@@ -7,7 +7,6 @@ that the workers need: granian costs twice as much for each receipt.
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import Iterator
 from socket import create_connection
 
@@ -15,6 +14,7 @@ from lab.benchmarks.load import is_whole
 from lab.benchmarks.stand import HOST, Stand
 from lab.ports import free_ports
 from lab.until import until
+from rocket_rides.process import Parser
 
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 
@@ -55,4 +55,6 @@ def receiver(stand: Stand) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1])))
+    parser = Parser("python -m lab.benchmarks.receiver", __doc__)
+    parser.add_argument("port", type=int)
+    asyncio.run(serve(parser.parse_args().port))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from honcho.printer import Message
 
-from demo.__main__ import Objects
+from demo.processes import Objects
 from rocket_rides.settings import PROJECT
 
 # All the ways in which a process may say something.
@@ -175,3 +175,25 @@ def test_a_report_that_can_not_be_written_ends_as_well_in_either_format(style: s
             check=False,
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+HOSTILE = r"""
+import logging
+from rocket_rides import process, settings
+process.begin(settings.load())
+text = "\x1b[2J\x9b1m\u202e\r"
+logging.warning("one %s\ntwo", text)
+try:
+    raise ValueError(text)
+except ValueError:
+    logging.exception("three")
+"""
+
+
+def test_a_text_that_somebody_sent_drives_no_terminal() -> None:
+    """Nor does the traceback that shows it."""
+    lines = said(HOSTILE, LOG_FORMAT="text", PYTHONIOENCODING="utf-8").stdout.split("\n")
+    shown = r"\x1b[2J\x9b1m\u202e\r"
+    assert lines[:2] == [f"WARNING one {shown}", "        two"]
+    assert lines[-2:] == [f"ValueError: {shown}", ""]
+    assert all(line.isprintable() for line in lines)

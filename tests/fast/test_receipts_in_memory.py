@@ -5,9 +5,9 @@ import random
 import pytest
 
 from consumers.receipts import dead
-from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
+from consumers.receipts.breaker import LONGEST_IF_DECLINED, LONGEST_PAUSE, TRIP, Breaker
 from consumers.receipts.queue import Outcomes
-from consumers.receipts.verdict import Kind, Verdict
+from consumers.receipts.verdict import Kind, Verdict, judge
 from rocket_rides.tracing import Trace
 
 TRACE = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
@@ -48,6 +48,24 @@ def test_whoever_asks_all_to_wait_is_left_alone_for_as_long() -> None:
     assert breaker.limit == 0
     clock.now += 2
     assert breaker.limit == 1
+
+
+def test_a_receiver_that_declines_everything_is_asked_every_two_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is there, and perhaps only the next receipts are what it never takes."""
+    random.seed(1)
+    clock = Clock()
+    breaker = Breaker(64, clock)
+    asked = 0
+    while clock.now < 1600:
+        for _ in range(breaker.limit):
+            asked += 1
+            breaker.note(judge(404, b"no such page"))
+        clock.now += 0.05
+    assert 64 + 600 / LONGEST_IF_DECLINED - 10 < asked < 64 + 600 / (LONGEST_IF_DECLINED / 2) + 10
+    line = "the receiver takes no receipts: status 404: no such page; trying again until it works"
+    assert set(caplog.messages) == {line}
 
 
 def test_the_command_for_set_aside_entries_refuses_what_it_does_not_understand() -> None:

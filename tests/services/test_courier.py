@@ -5,13 +5,16 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
 import trustme
 from standardwebhooks import Webhook
 
+from consumers.receipts.connections import OLDEST
 from consumers.receipts.courier import LONGEST_BODY, LOST
+from consumers.receipts.interim import MOST
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict
 from lab.ports import free_ports
@@ -77,7 +80,7 @@ def test_a_receipt_is_one_post_that_the_library_verifies_by_the_new_secret_and_b
 def test_the_status_decides_and_the_connection_is_kept(
     receiver: Receiver, couriers: Couriers
 ) -> None:
-    statuses = [200, 202, 408, 425, 429, 500, 503, 301, 400, 410, 422]
+    statuses = [200, 202, 408, 425, 429, 500, 503, 410, 301, 400, 422]
     courier = couriers(receiver.url)
     kinds = []
     for status in statuses:
@@ -88,17 +91,17 @@ def test_the_status_decides_and_the_connection_is_kept(
         assert verdict.retry_after == (7 if verdict.kind is Kind.RETRY else 0)
         assert verdict.reason.startswith(f"status {status}")
         assert verdict.kind is Kind.DELIVERED or verdict.reason.endswith(f": it is {status}")
-    assert kinds == [Kind.DELIVERED] * 2 + [Kind.RETRY] * 5 + [Kind.REFUSED] * 4
+    assert kinds == [Kind.DELIVERED] * 2 + [Kind.RETRY] * 5 + [Kind.REFUSED] + [Kind.DECLINED] * 3
     assert receiver.connections == 1
 
 
-def test_a_redirect_is_a_refusal_that_nobody_follows(
+def test_a_redirect_is_declined_and_nobody_follows_it(
     receiver: Receiver, couriers: Couriers
 ) -> None:
     with Receiver() as elsewhere:
         for target in (elsewhere.url, "?x", "http://[bad"):
             receiver.behaviour = Answer(302, {"Location": target})
-            assert couriers(receiver.url)() == [Verdict(Kind.REFUSED, "status 302")]
+            assert couriers(receiver.url)() == [Verdict(Kind.DECLINED, "status 302")]
         assert elsewhere.connections == 0
 
 
@@ -116,7 +119,7 @@ def test_who_hangs_is_given_up_in_time_and_holds_up_nobody(
     assert [verdict.kind for verdict in others] == [Kind.DELIVERED] * 50
 
 
-OK = b"HTTP/1.1 200 OK\r\n"
+OK, EARLY_HINTS = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"
 # What a receiver does, and the kind and the reason of the verdict, or the latter's beginning.
 ANSWERS: dict[str, tuple[Answer, Kind, str]] = {
     "garbage": (GARBAGE, Kind.RETRY, NOT_HTTP),
@@ -126,10 +129,20 @@ ANSWERS: dict[str, tuple[Answer, Kind, str]] = {
     "half a head, and it hangs": (Answer(raw=OK + b"Content-"), Kind.RETRY, "timed out"),
     "an endless line": (Answer(raw=OK + b"x: " + b"y" * 2_000_000), Kind.RETRY, NOT_HTTP),
     "junk with its head": (Answer(raw=b"HTTP/1.1 204 No\r\n\r\njunk"), Kind.RETRY, NOT_HTTP),
+    "a few interim answers": (
+        Answer(raw=EARLY_HINTS * MOST + OK + b"Content-Length: 0\r\n\r\n"),
+        Kind.DELIVERED,
+        "status 200",
+    ),
+    "interim answers alone": (
+        Answer(raw=EARLY_HINTS * 100_000),
+        Kind.RETRY,
+        "more than 20 interim",
+    ),
     "a long header": (Answer(200, {"a": "b" * 30_000}), Kind.DELIVERED, "status 200"),
     "an endless body": (ENDLESS, Kind.DELIVERED, "status 200"),
     "half a body": (CUT_SHORT, Kind.DELIVERED, "status 200"),
-    "a large body": (Answer(404, body=b"a" * 10**7), Kind.REFUSED, f"status 404: {'a' * 188}"),
+    "a large body": (Answer(404, body=b"a" * 10**7), Kind.DECLINED, f"status 404: {'a' * 188}"),
     "a false encoding": (
         Answer(503, {"Content-Encoding": "gzip"}, b"no gzip"),
         Kind.RETRY,
@@ -211,6 +224,35 @@ def test_what_was_answered_on_a_kept_connection_is_not_sent_again(
     receiver.behaviour = dying(receiver, answer)
     assert [courier()[0].kind for _ in range(2)] == [Kind.DELIVERED, Kind.RETRY]
     assert len(receiver.requests) == 2
+
+
+def test_a_receiver_that_moves_is_followed_though_the_old_one_goes_on(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    """As when its name has another address: the connections to the old one are never idle."""
+    now = 0.0
+    deliver = couriers(receiver.url, lambda: now)
+    deliver(1)
+    receiver.moves_away()
+    with Receiver(port=receiver.port) as moved:
+        deliver(2)
+        now += OLDEST
+        assert [deliver(ride)[0].kind for ride in (3, 4)] == [Kind.DELIVERED] * 2
+        assert [*receiver.rides, *moved.rides] == [1, 2, 3, 4]
+        assert moved.connections == 1
+    eventually(lambda: receiver.open_connections == 0)
+
+
+def test_what_is_under_way_on_old_connections_ends_there_and_they_are_closed(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    ages = count(0, OLDEST)
+    receiver.behaviour = Answer(delay=0.05)
+    deliver = couriers(receiver.url, lambda: next(ages))  # they grow old with each attempt
+    assert [verdict.kind for verdict in deliver(*range(1, 51))] == [Kind.DELIVERED] * 50
+    assert receiver.rides == dict.fromkeys(range(1, 51), 1)
+    assert receiver.connections == 50
+    eventually(lambda: receiver.open_connections == 1)
 
 
 def test_a_receiver_that_cannot_be_reached_is_away(receiver: Receiver, couriers: Couriers) -> None:

@@ -27,7 +27,7 @@ def say(staff: Staff, capsys: pytest.CaptureFixture[str]) -> Say:
 def letters(staff: Staff) -> list[int]:
     """Three of four receipts are dead."""
     rides = sent(staff.world, 4)
-    staff.receiver.behaviour = lambda r: ACCEPT if r.ride_id == rides[3] else refuse(422)
+    staff.receiver.behaviour = lambda r: ACCEPT if r.ride_id == rides[3] else refuse(410)
     staff.worker("one").until(lambda: staff.outcomes("dead") == 3 and staff.outcomes() == 1)
     staff.receiver.behaviour = ACCEPT
     return rides
@@ -42,11 +42,11 @@ def test_a_replay_is_delivered_and_keeps_what_was_before(
     status, [first, *others] = say("list")
     assert (status, len(others)) == (0, 2)
     assert first.startswith(f"ride {one}, 1.000 m, dead since 20")
-    assert first.endswith("+00:00 after 1 attempt: status 422")
+    assert first.endswith("+00:00 after 1 attempt: status 410")
     worker = staff.worker("other", **SOON, receipt_attempts=1)
     worker.until(lambda: staff.complete_to == 4)
     assert say("replay", one) == (0, [f"ride {one}: to be sent again"])
-    assert "after 0 attempts (to be sent again): status 422" in say("list")[1][0]
+    assert "after 0 attempts (to be sent again): status 410" in say("list")[1][0]
     assert say("replay", one, four, unknown) == (
         1,
         [
@@ -89,7 +89,7 @@ def test_the_api_shows_what_came_of_a_receipt(staff: Staff, api: Api, letters: l
     delivered, refused = shown(four), shown(one)
     assert [delivered[name] for name in ("outcome", "attempts", "reason")] == ["delivered", 1, None]
     assert delivered["webhook_id"] == staff.receiver.of(four)[0].webhook_id
-    assert (refused["outcome"], refused["reason"]) == ("dead", "status 422")
+    assert (refused["outcome"], refused["reason"]) == ("dead", "status 410")
     [waiting] = staff.world.take(5)
     assert shown(waiting) | {"webhook_id": ""} == {
         "ride_id": waiting,

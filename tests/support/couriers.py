@@ -1,7 +1,9 @@
 """Couriers in the test's own process, and the receipts that they deliver."""
 
 import asyncio
+import time
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -38,13 +40,13 @@ class Couriers:
         self._runner = closing.enter_context(asyncio.Runner())
         self._closing = closing
 
-    def __call__(self, url: str) -> Deliver:
+    def __call__(self, url: str, clock: Callable[[], float] = time.monotonic) -> Deliver:
         """What delivers to this address.
 
         With `beside`, the first ride's receipt is on its way to that receiver before the others
         are sent, and nobody waits for its verdict.
         """
-        courier = Courier(url, SECRETS)
+        courier = Courier(url, SECRETS, clock)
         self._runner.run(courier.__aenter__())
         self._closing.callback(lambda: self._runner.run(courier.__aexit__()))
 

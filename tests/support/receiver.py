@@ -110,15 +110,24 @@ class Receiver:
         """Close all connections and refuse new ones."""
         self._loop.call(self._runner.cleanup)
 
+    def moves_away(self) -> None:
+        """Refuse new connections, and go on with those that there are."""
+        self._loop.call(self._site.stop)
+
     def comes_back(self) -> None:
         self._loop.call(self._listen)
 
+    @property
+    def open_connections(self) -> int:
+        return len(self._server.connections)
+
     async def _listen(self) -> None:
-        server = web.Server(self._serve, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=0.01)
+        self._server = web.Server(self._serve, access_log=None)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self.tls, backlog=1024)
-        await site.start()
+        host, runner = "127.0.0.1", self._runner
+        self._site = web.TCPSite(runner, host, self.port, ssl_context=self.tls, backlog=1024)
+        await self._site.start()
 
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
         transport = incoming.transport

@@ -25,6 +25,7 @@ worker = partial(Mutant, file="consumers/receipts/worker.py", tests=OUTAGES)
 courier = partial(Mutant, file="consumers/receipts/courier.py", tests=COURIER)
 verdict = partial(Mutant, file="consumers/receipts/verdict.py", tests="fast/test_receipt.py")
 breaker = partial(Mutant, file="consumers/receipts/breaker.py", tests=IN_MEMORY)
+refusals = partial(Mutant, file="consumers/receipts/refusals.py", tests="fast/test_refusals.py")
 dead = partial(Mutant, file="rocket_rides/receipts.py", tests=DEAD)
 
 MUTANTS = [
@@ -151,6 +152,24 @@ MUTANTS = [
     courier("redirects are followed", "allow_redirects=False", "allow_redirects=True"),
     courier("only the new secret signs", "in self._webhooks\n", "in self._webhooks[:1]\n"),
     verdict("too early is a refusal", "frozenset({408, 425, 429})", "frozenset({408, 429})"),
+    courier(
+        "a session is kept for ever",
+        "self._clock() >= self._replace_at",
+        "False",
+        file="consumers/receipts/connections.py",
+    ),
+    courier(
+        "interim answers are taken without end",
+        "if next(heads) > MOST:",
+        "if False:",
+        file="consumers/receipts/interim.py",
+    ),
+    refusals("whoever is declined twice is refused", "if taken_at > before and len", "if len"),
+    refusals(
+        "what was taken after an attempt began counts for it",
+        "if taken_at > before",
+        "if self.taken_at > before",
+    ),
     breaker("one failure more, and it pauses", "self._failures >= TRIP", "self._failures > TRIP"),
     worker(
         "a worker that is to end between two sessions forgets what has ended",
