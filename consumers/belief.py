@@ -26,6 +26,7 @@ SET_ASIDE = """
     ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING
 """
 NOTHING = Range(0, 0)
+LONGEST_TERM = 64  # bytes of a foreign one that are kept: it may be of any size
 
 
 class Bounds(NamedTuple):
@@ -68,9 +69,9 @@ class SetAside(NamedTuple):
 
 
 def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
-    """Keep an invalid entry in `set_aside_entries`; returns whether it is new there."""
+    """Keep the beginning of an invalid entry; returns whether it is new in the table."""
     entry, reason = found
-    values = [kind, name, entry.redis_id, entry.fields, reason]
+    values = [kind, name, entry.redis_id, entry.beginning, reason]
     return connection.execute(SET_ASIDE, values).rowcount == 1
 
 
@@ -83,7 +84,7 @@ class NotOurs:
 
     def add(self, record: Record, bounds: Bounds) -> None:
         known = record.term in bounds.terms
-        (self.uncommitted if known else self.foreign)[record.term] += 1
+        (self.uncommitted if known else self.foreign)[record.term[:LONGEST_TERM]] += 1
 
     @property
     def total(self) -> int:

@@ -25,6 +25,8 @@ LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
 WAITED = 0.001  # seconds: a read that takes longer has waited for an entry
 # Entries. Smaller batches are often full without a backlog, so no rest follows them.
 SMALLEST_BATCH = 100
+# Seconds between looks whether the log was wiped, where each look moves an entry of 20 MB or more.
+RARELY = 20.0
 
 H = TypeVar("H", bound=Handler)
 
@@ -47,6 +49,7 @@ class Reader(Generic[H]):
         self._last_sent = 0  # as of the latest look
         self._read_at = 0.0  # seconds, of the monotonic clock
         self._took = 0.0  # seconds; the last round, without its wait
+        self._look_at = 0.0  # whether the log was wiped
         # Both or neither: new state beside an old checkpoint would be wrong for ever.
         with self._connection.transaction():
             if self.checkpoint.make():
@@ -92,8 +95,7 @@ class Reader(Generic[H]):
         self._last_sent = bounds.last_sent
         if repair_is_due:  # the next round reads from wherever that leads
             return self._repair()
-        if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
-            # Wiped, or restored to an earlier state: what was counted before will be skipped.
+        if not entries and self._was_wiped():  # what was counted before will be skipped
             return self._commit(Digest(self.at.position, START), rewound=True)
         batch = self._digest(entries, bounds)
         if len(entries) < self._batch_size:
@@ -123,6 +125,18 @@ class Reader(Generic[H]):
             self.committing.wait()
         self._read_at = time.monotonic()
         return entries, just_arrived
+
+    def _was_wiped(self) -> bool:
+        """Whether the log was wiped, or restored to an earlier state.
+
+        Redis tells that only together with the whole of the first and the last entry.
+        """
+        if time.monotonic() < self._look_at:
+            return False
+        last_id = self._log.last_id()
+        if self._log.was_cut:
+            self._look_at = time.monotonic() + RARELY
+        return as_numbers(last_id) < as_numbers(self.at.redis_id)
 
     def _ask(self) -> tuple[Bounds, bool]:
         """How far the log is ours, and whether a repair is due. Raises StateLost.

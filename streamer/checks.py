@@ -10,11 +10,17 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
 from rocket_rides.terms import StateLost
 
+# Where INFO tells a setting, and what it says when the log is safe. Whoever may ask for settings by
+# name could read passwords, so the user in docs/production.md may not.
 DURABLE_REDIS = {
-    "appendonly": "yes",
-    "appendfsync": "always",
-    "maxmemory-policy": "noeviction",
+    "appendonly": ("persistence", "aof_enabled", "1"),
+    "maxmemory-policy": ("memory", "maxmemory_policy", "noeviction"),
 }
+FSYNC = "always"  # of `appendfsync`, which INFO does not tell
+MAY_NOT_ASK = (
+    "Redis does not let this user read appendfsync: see to it that it is always, by"
+    " `redis-cli CONFIG GET appendfsync` as another user"
+)
 DURABILITY = """
     SELECT name, setting FROM pg_settings
     WHERE (name = 'fsync' AND setting = 'off')
@@ -50,19 +56,32 @@ def durability_warnings(connection: psycopg.Connection, log: Log) -> list[str]:
 
 
 def _of_redis(log: Log) -> list[str]:
-    configured = {}
     try:
-        for name in DURABLE_REDIS:
-            reply = log.command("CONFIG", "GET", name)
-            configured[name] = reply[1].decode() if reply else "unknown"
-    except redis.ResponseError:  # managed servers often forbid CONFIG
-        return ["Redis does not reveal its configuration: its durability can't be checked"]
+        told = {section: log.info(section) for section, _, _ in DURABLE_REDIS.values()}
+    except redis.ResponseError:
+        return ["Redis does not let this user call INFO: its durability can't be checked"]
     return [
-        f"Redis has {name} {configured[name]}, not {value}:"
-        " the log may lose entries, which readers then heal"
-        for name, value in DURABLE_REDIS.items()
-        if configured[name] != value
+        _may_lose(name, told[section].get(fact, "unknown"), value)
+        for name, (section, fact, value) in DURABLE_REDIS.items()
+        if told[section].get(fact) != value
     ]
+
+
+def fsync_warnings(log: Log) -> list[str]:
+    """A warning if Redis answers before an entry is on disk. Raises Forbidden where it may not ask.
+
+    That leaves an entry in the server's ACL LOG: ask once.
+    """
+    reply = log.command("CONFIG", "GET", "appendfsync")
+    found = reply[1].decode() if reply else "unknown"
+    return [] if found == FSYNC else [_may_lose("appendfsync", found, FSYNC)]
+
+
+def _may_lose(name: str, found: str, value: str) -> str:
+    found, value = ({"0": "no", "1": "yes"}.get(each, each) for each in (found, value))
+    return (
+        f"Redis has {name} {found}, not {value}: the log may lose entries, which readers then heal"
+    )
 
 
 def require_rising_sequence(connection: psycopg.Connection) -> None:

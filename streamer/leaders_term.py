@@ -7,13 +7,13 @@ import secrets
 
 import psycopg
 
+from rocket_rides.errors import Unavailable
 from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
 
 VOID_KEPT = 100
 
-# Refused when more was sent than last_sent says: a later term began, or the next record is no
-# longer staged. (A row and its record commit together; records are deleted as they are sent, in
-# order.)
+# Refused when more was sent than last_sent says: a later term began, or the next record is not
+# staged. (A row and its record commit together; records are deleted as they are sent, in order.)
 BEGIN = f"""
     INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
     WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
@@ -32,6 +32,20 @@ DISOWN = f"""
     SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
     FROM gone CROSS JOIN unnest(term || void) name
 """  # noqa: S608
+# Nothing counts before it is committed as sent: so whoever stands past last_sent proves that more
+# was. Otherwise the next record was never sent, and its row was inserted without it.
+NEVER_SENT = """
+    SELECT (SELECT min(id) FROM log_records WHERE id > last_sent_id) FROM streamer_state
+    WHERE NOT EXISTS (SELECT FROM checkpoints WHERE position > last_sent_id)
+      AND NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
+"""
+# Leaves such rows out, up to the next staged record: the next `prev` shows them as a gap.
+LEAVE_OUT = (
+    "UPDATE streamer_state SET last_sent_id = missing.last, records_sent = records_sent + rows"
+    " FROM (SELECT max(id) AS last, count(*) AS rows FROM log_records, streamer_state"
+    " WHERE id > last_sent_id AND id < coalesce((SELECT min(id) FROM staged_log_records),"
+    " 9223372036854775807)) missing WHERE rows > 0"
+)
 OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
 START = "SELECT cell_start()"
 
@@ -39,11 +53,17 @@ START = "SELECT cell_start()"
 def begin(connection: psycopg.Connection) -> Term:
     """Begin a term, committed when this returns: for the leader, before it sends anything.
 
-    Raises StateLost when `last_sent` is gone, or lower than what was sent.
+    Raises StateLost when `last_sent` is gone, or lower than what was sent, and Unavailable when the
+    next row was inserted without its record.
     """
     name = _draw()
     if row := connection.execute(BEGIN, {"term": name}).fetchone():
         return Term(name, row[0])
+    if row := connection.execute(NEVER_SENT).fetchone():
+        raise Unavailable(
+            f"row {row[0]} was inserted without its record, so the log can't have it. Nothing is"
+            f" sent until you run this, and readers then heal it from its table: {LEAVE_OUT}"
+        )
     raise StateLost(
         f"says that nothing after position {last_sent(connection)} was sent, but more was"
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import psycopg
 
-from rocket_rides.log import Log
+from rocket_rides.log import Forbidden, Log
 from streamer import checks
 from streamer.trimming import Trimmer
 
@@ -31,6 +31,7 @@ class Alarms:
 
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
+        self._may_ask = True  # for Redis' settings
 
     def look(
         self, connection: psycopg.Connection, log: Log, last_sent: int, types: Iterable[str]
@@ -39,8 +40,17 @@ class Alarms:
         self.say(
             dict.fromkeys(_stranded(connection, last_sent), logging.ERROR)
             | dict.fromkeys(checks.durability_warnings(connection, log), logging.WARNING)
+            | self._fsync(log)
             | dict.fromkeys(checks.unhandled_warnings(connection, types), logging.WARNING)
         )
+
+    def _fsync(self, log: Log) -> dict[str, int]:
+        if self._may_ask:
+            try:
+                return dict.fromkeys(checks.fsync_warnings(log), logging.WARNING)
+            except Forbidden:
+                self._may_ask = False
+        return {checks.MAY_NOT_ASK: logging.INFO}
 
     def say(self, lines: Mapping[str, int]) -> None:
         """Log those of `lines` that are due; `lines` is all that is true now, with the levels."""

@@ -4,6 +4,7 @@ Rights that it needs in Redis: keys `~STREAM_NAME ~STREAM_NAME/rollup/*`, comman
 +time +memory|usage +zcard`. What this user may not ask for is None, or 0 for the log's bytes.
 """
 
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 
 TIMEOUT = 0.6  # seconds of a single command
+RARELY = 20.0  # seconds between looks that each move an entry of 20 MB or more
 SAMPLES = 5  # of a stream's nodes and groups, from which Redis estimates its size
 
 T = TypeVar("T")
@@ -27,6 +29,8 @@ class AskingRedis:
     def __init__(self, url: str, stream: str) -> None:
         self._url, self._stream = url, stream
         self._connected: Log | None = None
+        self._kept: LogFacts | None = None
+        self._keep_until = 0.0
 
     def ask(self) -> LogFacts | None:
         """Look at the log; None where this user may not. Raises redis.RedisError."""
@@ -67,6 +71,8 @@ class AskingRedis:
 
     def _look_at_the_log(self) -> LogFacts:
         log = self._log
+        if self._kept and time.monotonic() < self._keep_until:
+            return self._kept
         now = log.clock()
         try:
             reply = log.command("XINFO", "STREAM", log.name)
@@ -74,14 +80,17 @@ class AskingRedis:
             if "no such key" in str(error):
                 return LogFacts(0, 0, None)
             raise
+        if log.was_cut:  # XINFO answers with the whole of the first and the last entry
+            self._keep_until = time.monotonic() + RARELY
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
         last_entry = facts[b"last-entry"]
         age = None
         if last_entry:
             age = max(0, now - as_numbers(last_entry[0].decode())[0]) / 1000
-        return LogFacts(
+        self._kept = LogFacts(
             int(facts[b"length"]), self._bytes(), age, int(facts.get(b"entries-added", 0))
         )
+        return self._kept
 
     def _bytes(self) -> int:
         words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]

@@ -1,6 +1,8 @@
 """The log: a Redis stream whose entries form a chain."""
 
 from rocket_rides.log.entries import (
+    CUT_LONGER,
+    KEPT,
     LARGEST_ID,
     START,
     Data,
@@ -8,16 +10,20 @@ from rocket_rides.log.entries import (
     Invalid,
     Record,
     as_numbers,
+    cut,
     decode,
     entries,
     parse_data,
 )
-from rocket_rides.log.errors import Forbidden, LogExhausted, LogFull, naming_the_server
+from rocket_rides.log.errors import Clustered, Forbidden, LogExhausted, LogFull, naming_the_server
 from rocket_rides.log.stream import Log, Packed, Staged, packed
 
 __all__ = [
+    "CUT_LONGER",
+    "KEPT",
     "LARGEST_ID",
     "START",
+    "Clustered",
     "Data",
     "Entry",
     "Forbidden",
@@ -29,6 +35,7 @@ __all__ = [
     "Record",
     "Staged",
     "as_numbers",
+    "cut",
     "decode",
     "entries",
     "naming_the_server",

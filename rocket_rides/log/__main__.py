@@ -21,7 +21,7 @@ import redis
 
 from rocket_rides import durations, fleet, settings
 from rocket_rides.errors import in_one_line
-from rocket_rides.log import START, Entry, Invalid, Log, as_numbers, decode
+from rocket_rides.log import CUT_LONGER, START, Entry, Invalid, Log, as_numbers, cut, decode
 from rocket_rides.process import Parser
 
 BATCH = 1000
@@ -77,7 +77,7 @@ def in_words(entry: Entry) -> str:
         return f"{when}  not a record: {reason}"
     # Whatever bytes these are, they stay on one line.
     type_, term, data = (
-        ascii(field.decode(errors="replace"))[1:-1]
+        ascii(cut(field, len(field), CUT_LONGER).decode(errors="replace"))[1:-1]
         for field in (record.type, record.term, record.data)
     )
     return f"{when}  {record.id}  {type_}  after {record.prev}  term {term or '-'}  {data}"

@@ -26,6 +26,11 @@ SomeData = TypeVar("SomeData", bound="Data")
 START = "0-0"
 LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
+# What a person gets of an entry that is no record, and of a string in one that is too large.
+KEPT = 512  # bytes of each name and value
+KEPT_STRINGS = 16  # names and values
+CUT_LONGER = 8192  # bytes: a record's data is no longer
+MORE = b"... (%d names and values)"
 
 
 # These are made by the thousand: a Struct is much faster than a NamedTuple, and the garbage
@@ -40,6 +45,16 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     def trace(self) -> Trace | None:
         """What it carries as its trace, also where it is no record."""
         return _trace(_named(self.fields))
+
+    @property
+    def beginning(self) -> list[bytes]:
+        """Its first names and values, each with its size if it is cut: 8 KiB at most."""
+        kept = [cut(each, len(each), KEPT) for each in self.fields[:KEPT_STRINGS]]
+        if len(self.fields) <= KEPT_STRINGS:
+            return kept
+        last = self.fields[-1]  # how many there were, if most were not even read
+        is_told = last.startswith(MORE[:5]) and len(last) <= KEPT
+        return [*kept, last if is_told else MORE % len(self.fields)]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -129,6 +144,14 @@ def _trace(values: dict[bytes, bytes]) -> Trace | None:
         return None
     state = values.get(names.TRACESTATE, b"")
     return parse(parent.decode(errors="replace"), state.decode(errors="replace"))
+
+
+def cut(beginning: bytes, size: int, longest: int) -> bytes:
+    """A value of `size` bytes, or, if that is more than `longest`, its beginning and its size."""
+    if size <= longest:
+        return beginning
+    mark = b"... (%d bytes)" % size
+    return beginning[: min(KEPT, longest) - len(mark)] + mark
 
 
 def entries(reply: list[Any]) -> list[Entry]:

@@ -13,6 +13,7 @@ import redis
 from rocket_rides.log import names
 from rocket_rides.log.entries import START, Entry, entries
 from rocket_rides.log.errors import appending_errors, naming_the_server
+from rocket_rides.log.replies import BoundedParser
 from rocket_rides.terms import Term
 from rocket_rides.tracing import parse
 
@@ -73,12 +74,17 @@ class Log:
     def __init__(
         self, url: str, name: str, timeout: float = SOCKET_TIMEOUT, replicas: int = 0
     ) -> None:
+        def parser(socket_read_size: int) -> BoundedParser:
+            self._parser = BoundedParser(socket_read_size)  # type: ignore[no-untyped-call]
+            return self._parser
+
         # The processes retry whole batches; a command retried underneath them might be carried
         # out twice. RESP2, so that entries arrive as flat lists.
         with naming_the_server():
             self.redis = redis.Redis.from_url(
                 url,
                 protocol=2,
+                parser_class=parser,
                 retry=None,
                 socket_timeout=timeout,
                 socket_connect_timeout=timeout,
@@ -151,6 +157,11 @@ class Log:
                     f" after {REPLICAS_TIMEOUT:g} s (LOG_REPLICAS)"
                 )
 
+    @property
+    def was_cut(self) -> bool:
+        """Whether the last reply was too large to be kept whole (`replies.py`)."""
+        return self._parser.was_cut
+
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""
         self.command("UNLINK", self.name)
@@ -179,11 +190,14 @@ class Log:
         It changes with a fail-over or a restart.
         """
         try:
-            reply: bytes = self.command("INFO", "replication")
+            return self.info("replication").get("master_replid", "")
         except redis.ResponseError:  # some users may not ask
             return ""
-        facts = dict(line.split(":", 1) for line in reply.decode().splitlines() if ":" in line)
-        return facts.get("master_replid", "")
+
+    def info(self, section: str) -> dict[str, str]:
+        """What INFO tells in a section."""
+        reply: bytes = self.command("INFO", section)
+        return dict(line.split(":", 1) for line in reply.decode().splitlines() if ":" in line)
 
     def length(self) -> int:
         """How many entries the stream holds."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rocket_rides.log import START
+from rocket_rides.log import START, Forbidden, Log
+from streamer import checks
 from tests.support.looks import look, said
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
@@ -23,6 +24,10 @@ def commands(*users: str) -> set[str]:
     return {word[1:] for user in users for word in USERS[user].split() if word[0] == "+"}
 
 
+def as_user(world: World, user: str) -> str:
+    return world.redis.url.replace("//", f"//{user}:{PASSWORD}@", 1)
+
+
 @pytest.fixture
 def control(world: World) -> Iterator[redis.Redis]:
     """The server's own user, which makes those of the page."""
@@ -35,11 +40,31 @@ def control(world: World) -> Iterator[redis.Redis]:
         control.acl_deluser(*EACH)
 
 
+@pytest.mark.parametrize("secret", ["requirepass", "masterauth", "appendfsync"])
+def test_no_process_may_read_a_setting(world: World, control: redis.Redis, secret: str) -> None:
+    for user in EACH:
+        with Log(as_user(world, user), world.stream) as log, pytest.raises(Forbidden):
+            log.command("CONFIG", "GET", secret)
+
+
+def test_what_may_lose_the_log_is_noticed_by_the_streamers_user(
+    world: World, control: redis.Redis
+) -> None:
+    with Log(as_user(world, "streamer"), world.stream) as log:
+        assert checks.durability_warnings(world.connection, log) == []
+        control.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            [said] = checks.durability_warnings(world.connection, log)
+        finally:
+            control.config_set("maxmemory-policy", "noeviction")
+        assert said.startswith("Redis has maxmemory-policy allkeys-lru, not noeviction:")
+
+
 def test_each_process_has_the_rights_that_it_needs(
     world: World, staff: Staff, control: redis.Redis
 ) -> None:
     def of(user: str) -> dict[str, str]:
-        return {"REDIS_URL": world.redis.url.replace("//", f"//{user}:{PASSWORD}@", 1)}
+        return {"REDIS_URL": as_user(world, user)}
 
     def complete() -> bool:
         last, _ = truth = world.truth
@@ -48,7 +73,7 @@ def test_each_process_has_the_rights_that_it_needs(
 
     control.script_flush()
     world.take(*[1] * 300)
-    world.service("streamer", **of("streamer"))
+    streamer = world.service("streamer", **of("streamer"))
     world.service("consumers", "consumer0", **of("consumers"))
     world.service("consumers.rollup", **of("consumers.rollup"))
     worker = {"CLAIM_AFTER": "1", "SWEEP_AFTER": "1", **of("consumers.receipts")}
@@ -82,6 +107,8 @@ def test_each_process_has_the_rights_that_it_needs(
     needed, setinfo = commands(*EACH) - RARE, "client|setinfo"  # redis-py goes on without it
     if not any("|" in name for name in called):  # Redis 6.2 tells of no subcommands
         needed, setinfo = {name.partition("|")[0] for name in needed}, "client"
-    assert set(denied) <= {setinfo}
+    # The streamer asks once for what only its log's operator may read.
+    assert set(denied) <= {setinfo, "config|get", "config"}
+    assert "see to it that it is always" in streamer.output.read_text()
     assert needed <= called
     assert commands(ONE_FOR_ALL) == commands(*EACH)

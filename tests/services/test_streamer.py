@@ -1,5 +1,6 @@
 """The outbox's way into the log: nothing lost, nothing out of order, whatever fails."""
 
+import re
 from collections.abc import Callable
 from enum import Enum
 
@@ -9,6 +10,8 @@ import pytest
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at, listening
 from rocket_rides.log import START
+from rocket_rides.settings import PROJECT
+from rocket_rides.tracing import LONGEST_STATE
 from streamer.drain import NEXT_BATCH, Step
 from streamer.repair import COUNT_REPAIRED
 from tests.support.disasters import trigger
@@ -27,18 +30,31 @@ def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
     assert catch_up(world.consumer())[1] == sum(range(1, 5001))
 
 
+PAGE = (PROJECT / "docs/production.md").read_text()
 # As large as the outbox takes them.
 ENLARGE = """
     UPDATE staged_log_records SET data = data || jsonb_build_object('note',
         repeat('x', 8192 - octet_length(object || action || data::text || ', "note": ""')))
 """
+LONGEST_TRACES = "UPDATE staged_log_records SET traceparent = %s, tracestate = %s"
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def test_a_batch_of_the_largest_records_is_sent_and_counted(world: World) -> None:
+    """Where Redis takes no more at once than the page says that it should."""
+    [most] = re.findall(r"proto-max-bulk-len (\w+)", PAGE)
     world.take(*range(1, 2001))
     world.connection.execute(ENLARGE)
-    assert world.streamer(batch_size=2000).run_once() == 2000
-    assert len(world.log().read(START, 1)[0].fields[5]) == 8192 - len("ride.create") + 1
+    world.connection.execute(LONGEST_TRACES, [PARENT, "a=" + "b" * (LONGEST_STATE - 2)])
+    control = world.log().redis
+    control.config_set("proto-max-bulk-len", most)
+    try:
+        assert world.streamer(batch_size=2000).run_once() == 2000
+    finally:
+        control.config_set("proto-max-bulk-len", "512mb")
+    log = world.log()
+    assert len(log.read(START, 2000)[-1].fields[5]) == 8192 - len("ride.create") + 1
+    assert not log.was_cut
     assert exact(world)
 
 

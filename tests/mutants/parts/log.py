@@ -57,6 +57,19 @@ MUTANTS = [
         "if ARGV[5] then ask[#ask + 1] = ARGV[5] end\n",
         "",
     ),
+    member(
+        "what is taken over is in the server's memory all at once",
+        "    if size > {MOST} then break end\n",
+        "",
+        tests="services/test_huge_entries.py",
+    ),
+    log(
+        "a reply of any size is kept whole",
+        "            if size > LARGEST:",
+        "            if False:",
+        file="rocket_rides/log/replies.py",
+        tests="services/test_huge_entries.py",
+    ),
     groups(
         "what is pending in a group holds nothing back",
         "first and first[1] or '', facts",
