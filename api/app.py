@@ -3,6 +3,7 @@
 from flask import Flask
 from werkzeug.routing import IntegerConverter
 
+from api.headers import forget_variables
 from api.lean import LeanFlask
 from api.outages import Outages, tell_why_unreachable
 from api.pool import open_pool
@@ -28,15 +29,16 @@ def create_app() -> Flask:
     config = settings.load()
     begin(config)
     name_traces()
-    tell_why_unreachable()
+    why = tell_why_unreachable(config.postgres_url)
     die_with_parent()
+    forget_variables()
     app = LeanFlask(__name__, static_folder=None)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would answer in HTML
     app.url_map.converters["int"] = AsciiInteger
     app.register_blueprint(routes)
     answer_errors(app)
-    app.after_request(Outages().note)
+    app.after_request(Outages(why).note)
     telemetry.begin(config, "api")
     if telemetry.is_on():
         add_spans(app)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from flask import Flask, Request, Response
+from flask import Flask, Request, Response, request
 from flask.json.provider import JSONProvider
+from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
+from api.headers import refuse_ambiguous
 from api.slow_clients import has_unread_body
 
 
@@ -55,6 +57,11 @@ class LeanFlask(Flask):
 
     response_class = WholeResponse
     json_provider_class = ExactJson
+
+    def dispatch_request(self) -> ResponseReturnValue:
+        """Answer a request, unless its headers can be read in two ways."""
+        refuse_ambiguous(request.environ)
+        return super().dispatch_request()
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         """Match by path and method alone: whatever host was asked for, it is this API."""

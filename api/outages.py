@@ -7,6 +7,9 @@ from threading import Lock
 import psycopg
 from flask import Response, request
 
+from api import pool
+from rocket_rides import unreachable
+from rocket_rides.database import UNREACHABLE
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.waiting import STARTING_UP, Complaint
 
@@ -19,7 +22,8 @@ PAUSE = 1.0  # seconds, at least, between two warnings about a route that fails 
 class Outages:
     """For each route, the last logged reason for its 503s, until it works again."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: "WhyUnreachable") -> None:
+        self._why = why
         self._lock = Lock()
         self._said: dict[str, str] = {}
         self._quiet_until: dict[str, float] = {}
@@ -40,7 +44,8 @@ class Outages:
             if reason == self._said.get(route) or now < self._quiet_until.get(route, 0):
                 return
             self._said[route], self._quiet_until[route] = reason, now + PAUSE
-        logger.warning("%s answers 503: %s", route, reason)
+        why = self._why.latest if pool.UNREACHABLE in reason else ""
+        logger.warning("%s answers 503: %s%s", route, reason, why and f" ({why})")
 
     def _end(self, route: str) -> None:
         with self._lock:
@@ -52,24 +57,30 @@ class Outages:
 class WhyUnreachable(logging.Filter):
     """Logs now and then why the pool can't connect, instead of at each of its attempts."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str, patience: float = STARTING_UP) -> None:
         super().__init__()
-        self._complaint = Complaint(STARTING_UP)
+        self._url = url
+        self._complaint = Complaint(patience)
+        self.latest = ""  # reason
 
     def filter(self, record: logging.LogRecord) -> bool:
         for error in record.args or ():
             if isinstance(error, psycopg.Error):
-                self._complaint(f"Postgres can't be reached: {in_one_line(error)}")
+                self.latest = unreachable.why(error, self._url)
+                self._complaint(f"{UNREACHABLE}: {self.latest}")
             elif isinstance(error, Unavailable):  # it is another cell's, or behind a pooler
-                self._complaint(in_one_line(error))
+                self.latest = in_one_line(error)
+                self._complaint(self.latest)
         return False
 
 
-def tell_why_unreachable() -> None:
-    """Have the pool's log say why Postgres can't be reached: answers to clients don't."""
+def tell_why_unreachable(url: str) -> WhyUnreachable:
+    """Have the pool's log say why Postgres, at `url`, can't be reached: answers don't."""
     log = logging.getLogger("psycopg.pool")
     log.setLevel(logging.WARNING)
-    log.addFilter(WhyUnreachable())
+    why = WhyUnreachable(url)
+    log.addFilter(why)
+    return why
 
 
 def _route() -> str:

@@ -13,7 +13,6 @@ from werkzeug.exceptions import HTTPException, InternalServerError, MethodNotAll
 from werkzeug.http import HTTP_STATUS_CODES
 
 from api import booking
-from api.pool import UNREACHABLE
 from api.writing import TryLater
 from rocket_rides.database import refusal
 
@@ -87,4 +86,4 @@ def _try_later(reason: TryLater) -> Response:
 def _unavailable(error: psycopg.Error) -> Response:
     """For routes that only read. Those that write also say whether they wrote (`api.writing`)."""
     reason = f"the database is not available: {refusal(error)}"
-    return problem(503, UNREACHABLE if isinstance(error, PoolTimeout) else reason)
+    return problem(503, str(error) if isinstance(error, PoolTimeout) else reason)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import psycopg
 
-from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
+from api.pool import PATIENCE, Pool, get_connection, give_back
 from api.prepared import Prepared, Row
 from rocket_rides.database import refusal
 from rocket_rides.waiting import delays
@@ -70,8 +70,8 @@ def write(
     for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
         try:
             connection = get_connection(pool, deadline)
-        except psycopg.OperationalError:
-            raise TryLater(UNREACHABLE, what, maybe_taken) from None
+        except psycopg.OperationalError as reason_for_none:
+            raise TryLater(str(reason_for_none), what, maybe_taken) from None
         try:
             if (written := once(connection)) is not None:
                 return written
@@ -84,7 +84,7 @@ def write(
             if not is_repeatable:
                 break
         finally:
-            pool.putconn(connection)
+            give_back(pool, connection)
         if time.monotonic() > deadline:
             break
         time.sleep(pause)

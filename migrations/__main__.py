@@ -12,6 +12,8 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from migrations import upgrade
 from rocket_rides import database, errors, process, settings, waiting
 
+DAMAGED = "somebody changed the schema by hand; restore it, or start with an empty database"
+
 logger = logging.getLogger("migrations")
 
 
@@ -35,7 +37,7 @@ def main() -> None:
     except (psycopg.Error, SQLAlchemyError, CommandError) as error:
         reason = getattr(error, "orig", None) or error  # without SQLAlchemy's words about it
         known = isinstance(reason, psycopg.Error)
-        said = database.refusal(reason) if known else errors.in_one_line(reason)
+        said = database.refusal(reason, DAMAGED) if known else errors.in_one_line(reason)
         raise SystemExit(f"not migrated: {said}") from None
     if not done:
         raise SystemExit("not migrated: stopped while waiting for the server")

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
-from rocket_rides import session_settings
+from rocket_rides import session_settings, unreachable
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.settings import PROJECT
@@ -22,6 +22,7 @@ REVISIONS = [path.name.split("_")[0] for path in PROJECT.glob("migrations/versio
 REVISION = max(REVISIONS)
 
 UPGRADE = "run python -m migrations to upgrade it"
+MAYBE_ANOTHER = f"if the database's schema is not {REVISION}, {UPGRADE}"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
 # The revision, and whether there is cell_start(), which an earlier schema of this number lacks.
@@ -34,6 +35,8 @@ CELL = f"SELECT cell_start() / {CELL_SIZE}"
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
 
+UNREACHABLE = "Postgres can't be reached"
+NOWHERE = "search_path names no schema that exists, or none that this role may use"
 READ_ONLY = (
     "the database is read-only: it is a standby, or has default_transaction_read_only;"
     " connect to the primary, or set that to off"
@@ -65,7 +68,7 @@ def connect(
             connection.close()
             raise
     except psycopg.OperationalError as error:
-        raise Unavailable(_unreachable(error)) from None
+        raise Unavailable(f"{UNREACHABLE}: {unreachable.why(error, url)}") from None
     return connection
 
 
@@ -82,7 +85,7 @@ async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncCon
             await connection.close()
             raise
     except psycopg.OperationalError as error:
-        raise Unavailable(_unreachable(error)) from None
+        raise Unavailable(f"{UNREACHABLE}: {unreachable.why(error, url)}") from None
     return connection
 
 
@@ -94,11 +97,6 @@ def _options(name: str) -> dict[str, Any]:
         "connect_timeout": 5,
         **session_settings.CONNECTION,
     }
-
-
-def _unreachable(error: psycopg.OperationalError) -> str:
-    reason = in_one_line(error).rpartition("failed: ")[2].partition(" Is the server")[0]
-    return f"Postgres can't be reached: {reason}"
 
 
 def configure(connection: psycopg.Connection, **session: str) -> None:
@@ -146,11 +144,14 @@ def require_current_schema(connection: psycopg.Connection, cell: int | None = No
         row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
     except errors.UndefinedTable:
         row = None
-    revision = row[0] if row else "empty"
-    if row and (why := no_way_from(*row)):
+    if row is None:
+        if one_row(connection.execute("SELECT current_schema()", prepare=False))[0] is None:
+            raise Unavailable(NOWHERE)
+        raise Unavailable(f"the database's schema is empty, not {REVISION}; {UPGRADE}")
+    if why := no_way_from(*row):
         raise Unavailable(why)
-    if revision != REVISION:
-        raise Unavailable(f"the database's schema is {revision}, not {REVISION}; {UPGRADE}")
+    if row[0] != REVISION:
+        raise Unavailable(f"the database's schema is {row[0]}, not {REVISION}; {UPGRADE}")
     require_cell(connection, cell)
 
 
@@ -190,13 +191,17 @@ def no_way_from(revision: str, has_cell: bool) -> str:
     return ""
 
 
-def refusal(error: psycopg.Error) -> str:
-    """What the server said, or else psycopg, in one line without hint and context."""
+def refusal(error: psycopg.Error, not_in_the_schema: str = MAYBE_ANOTHER) -> str:
+    """What the server said, or else psycopg, in one line without hint and context.
+
+    It ends with advice where that is known; `not_in_the_schema` is the advice where a table, a
+    column or a function is missing.
+    """
     said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return READ_ONLY
     if isinstance(error, NOT_IN_THE_SCHEMA):
-        return f"{said}: if the database's schema is not {REVISION}, {UPGRADE}"
+        return f"{said}: {not_in_the_schema}"
     if isinstance(error, errors.InvalidSchemaName):
         return f"{said}: set search_path to a schema that exists"
     return said

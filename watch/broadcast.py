@@ -102,7 +102,9 @@ class Broadcast:
         if self._rendered is None or of != self._of:
             facts = watcher.latest or nothing()
             before = self._rendered
-            now = self._page.render(facts, watcher.last, watcher.history, watcher.feed.newest())
+            now = self._page.render(
+                facts, watcher.last, watcher.history, watcher.feed.newest(), watcher.starting
+            )
             self._rendered, self._of = now, of
             self._number += 1
             self._whole = self._all = b""

@@ -34,9 +34,12 @@ class Events:
         self._told: set[Happened] = set()
         self._missing: set[str] = set()
 
-    def since_last(self, facts: Facts) -> list[Event]:
-        """The events since the last call, the oldest first."""
-        events: list[Event] = list(self._servers(facts))
+    def since_last(self, facts: Facts, starting: bool = False) -> list[Event]:
+        """The events since the last call, the oldest first.
+
+        While the fleet is `starting`, a server that is not there is no fault.
+        """
+        events: list[Event] = list(self._servers(facts, starting))
         if facts.log:
             if self._log and self._log.length and facts.log.added < self._log.added:
                 had, has = number(self._log.length), number(facts.log.length)
@@ -52,7 +55,7 @@ class Events:
         self._facts = facts
         return sorted(events, key=lambda event: event.at)
 
-    def _servers(self, facts: Facts) -> Iterator[Event]:
+    def _servers(self, facts: Facts, starting: bool) -> Iterator[Event]:
         before = self._facts
         for name, now, earlier in (
             ("Postgres", facts.postgres, before.postgres if before else UP),
@@ -60,9 +63,12 @@ class Events:
         ):
             if earlier.up and not now.up:
                 why = f": {printable(now.reason)}" if now.reason else ""
-                yield Event(facts.at, "fault", f"{name} is away{why}")
+                if starting:
+                    yield Event(facts.at, "news", f"{name} is not ready yet{why}")
+                else:
+                    yield Event(facts.at, "fault", f"{name} is away{why}")
             elif now.up and not earlier.up:
-                yield Event(facts.at, "healed", f"{name} is back")
+                yield Event(facts.at, "healed", f"{name} is {'ready' if starting else 'back'}")
 
     def _kept(self, at: datetime, database: Database) -> Iterator[Event]:
         """Leads, resets, runs, entries set aside: all at first, then what is new."""

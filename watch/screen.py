@@ -30,7 +30,7 @@ from watch.verdict import notices, problems
 
 WIDTH = 80
 LABEL = 12  # columns
-LONGEST_NAME = 16
+LONGEST_NAME = 16  # beside its numbers; a longer one has a line of its own above them
 WELL = "All is well."
 
 
@@ -94,10 +94,10 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
     if not readers:
         yield "No reader of the log has started yet."
         return
-    rows = [("reader", "at work", "position", "behind", "", "total, m", "latency")]
+    names = ["reader", *map(_name, readers)]
+    rows = [("at work", "position", "behind", "", "total, m", "latency")]
     rows += [
         (
-            _name(reader),
             number(reader.processes),
             number(reader.ride),
             number(reader.records_behind, MOST),
@@ -107,7 +107,12 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
         )
         for reader in readers
     ]
-    yield from aligned(rows, "<>>>>>>", WIDTH)
+    short = [name if len(name) <= LONGEST_NAME else "" for name in names]
+    beside = [(name, *row) for name, row in zip(short, rows, strict=True)]
+    for name, line in zip(names, aligned(beside, "<>>>>>>", WIDTH), strict=True):
+        if len(name) > LONGEST_NAME:
+            yield name
+        yield line
 
 
 def _counted(reader: Reader) -> str:
@@ -119,7 +124,9 @@ def _counted(reader: Reader) -> str:
 def _name(reader: Reader) -> str:
     both = reader.kind if reader.kind == reader.name else f"{reader.kind} {reader.name}"
     name = printable(both)
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    if len(name) <= WIDTH:
+        return name
+    return f"{name[: WIDTH // 2 - 1]}…{name[-WIDTH // 2 :]}"  # those called alike differ in the end
 
 
 def _derived(database: Database, at: datetime) -> Iterator[str]:

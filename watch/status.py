@@ -33,11 +33,12 @@ from typing import Any
 
 import msgspec
 
-from rocket_rides import fleet, settings, urls
+from rocket_rides import fleet, settings, unreachable, urls
 from rocket_rides.process import Parser, show
 from rocket_rides.settings import Settings
 from rocket_rides.words import plain
-from watch.facts import Facts, Server
+from watch.asking_postgres import TURN
+from watch.facts import NO_ANSWER, Facts, Server
 from watch.gathering import Gatherer
 from watch.screen import screen
 from watch.verdict import ABSENT, notices, problems
@@ -94,15 +95,20 @@ def _is_stopped(server: Server) -> bool:
     return any(sign in server.reason for sign in NOBODY_LISTENS)
 
 
-def look(gatherer: Gatherer) -> Facts:
+def look(gatherer: Gatherer, hosts: int = 1) -> Facts:
     """The facts, once it is clear what is wrong and what was merely busy.
 
-    A server that seems to be away is asked once more. Where a process is missing, it looks until
-    the process is back or missing for good; for SETTLED seconds at most, since of many processes
-    another one may always be missing.
+    A server that seems to be away is asked once more; Postgres until each of its `hosts` had its
+    turn, while an earlier one may hang. Where a process is missing, it looks until the process is
+    back or missing for good; for SETTLED seconds at most, since of many processes another one may
+    always be missing.
     """
+    due = time.monotonic() + (TURN * hosts if hosts > 1 else 0)
     facts = gatherer.gather()
     if not (facts.postgres.up and facts.redis.up):
+        time.sleep(SOON)
+        facts = gatherer.gather()
+    while facts.postgres.reason == NO_ANSWER and time.monotonic() < due:
         time.sleep(SOON)
         facts = gatherer.gather()
     due = time.monotonic() + SETTLED
@@ -116,7 +122,7 @@ def of_this_fleet(*, as_json: bool) -> tuple[list[str], int]:
     """The lines about it, and the exit status."""
     config = settings.load()
     with closing(Gatherer(config)) as gatherer:
-        facts = look(gatherer)
+        facts = look(gatherer, len(unreachable.hosts(config.postgres_url)))
     nobody = no_fleet(facts, config)
     found = NO_FLEET if nobody else status(facts)
     if as_json:

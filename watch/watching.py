@@ -23,6 +23,7 @@ logger = logging.getLogger("watch")
 
 SEEN = 1.0  # seconds between looks while somebody looks on
 UNSEEN = 5.0
+STARTING = 60.0  # seconds in which servers that were never there are not yet missed
 PATIENCE = 3.0  # seconds that anyone waits for a look: more than a look can take
 
 Gather = Callable[[], Facts]
@@ -39,6 +40,8 @@ class Watcher:
         self._wanted = asyncio.Event()
         self._looked_at = float("-inf")
         self._failure = ""  # of the last look
+        self._began: float | None = None
+        self.starting = True  # until both servers were there; for STARTING seconds at most
         self.latest: Facts | None = None
         self.last: tuple[datetime, Database] | None = None  # what Postgres last said, and when
         self.looks = 0  # that were completed
@@ -106,11 +109,15 @@ class Watcher:
 
     def _take(self, facts: Facts, began: float) -> None:
         self.latest = facts
+        self._began = began if self._began is None else self._began
+        self.starting = starting = self.starting and began < self._began + STARTING
+        if facts.postgres.up and facts.redis.up:
+            self.starting = False
         if facts.database:
             self.last = facts.at, facts.database
         self.looks += 1
         try:
-            self.feed.add(self._events.since_last(facts))
+            self.feed.add(self._events.since_last(facts, starting))
             self.history.add(facts, time.monotonic())
         except Exception:  # whatever it is, the numbers are worth more than the feed
             logger.exception("what happened since the last look can't be told")

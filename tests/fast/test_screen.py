@@ -55,6 +55,21 @@ def test_a_screen_has_eighty_columns() -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
+def test_a_long_name_is_whole_and_its_numbers_stay_in_their_columns() -> None:
+    """Readers that are called alike differ in the end."""
+    assert WELL.database
+    alike = [replace(FAR, name="n" * 63 + end, ride=ride) for end, ride in (("1", 11), ("2", 22))]
+    far = replace(FAR, name="n" * 80 + "3")
+    lines = screen(facts(readers=(*WELL.database.readers, *alike, far)))
+    places = [lines.index(f"total {each.name}") for each in alike]
+    assert [lines[place + 1].split()[1] for place in places] == ["11", "22"]
+    [header] = [line for line in lines if line.startswith("reader")]
+    column = header.index("position") + len("position")
+    assert [lines[place + 1][column - 2 : column] for place in places] == ["11", "22"]
+    [cut] = [line for line in lines if line.endswith("n3")]
+    assert (len(cut), cut[:8]) == (WIDTH, "total nn")
+
+
 def test_all_that_is_known_is_on_it() -> None:
     assert "All is well." in text(WELL)
     for word in ("6,344,236.123", "consumer1", "1,204 entries", "one leads", "12,345"):

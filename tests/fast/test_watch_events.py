@@ -109,6 +109,16 @@ def test_a_server_that_goes_away_and_comes_back_is_told_once_each() -> None:
     assert told(facts(), away, away, facts(3)) == ["Redis is back"]
 
 
+def test_a_server_that_is_not_there_at_the_start_is_no_fault() -> None:
+    events, absent_yet = Events(), replace(facts(), redis=AWAY, log=None)
+    first = [*events.since_last(absent_yet, True), *events.since_last(absent_yet, True)]
+    then = events.since_last(facts(1), True)
+    assert [(event.mood, event.words) for event in first if "Redis" in event.words] == [
+        ("news", "Redis is not ready yet: connection refused")
+    ]
+    assert "Redis is ready" in [event.words for event in then]
+
+
 def test_a_process_is_missed_only_when_it_does_not_come_back_at_once() -> None:
     well, missing = of(total()), of(total(processes=0))
     restarting, gone = absent(missing, ABSENT - 1), absent(missing, ABSENT)

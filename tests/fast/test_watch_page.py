@@ -179,6 +179,19 @@ def test_what_is_wrong_is_the_headline_and_no_reader_is_green_beside_it() -> Non
     assert ("span", {"class": "lag good"}) not in box.elements
 
 
+def test_what_a_fleet_that_starts_still_lacks_is_no_fault() -> None:
+    lacks = replace(facts(), postgres=Server(False, "the schema is empty"), database=None)
+    page, late = rendered(lacks)
+    early = page.render(lacks, None, History(), [], starting=True)
+    assert '<h1 class="noted">The fleet is starting</h1>' in early.parts["verdict"]
+    assert "Postgres is not ready yet: the schema is empty" in early.parts["verdict"]
+    assert '<h1 class="bad">Postgres can' in late.parts["verdict"]
+    for part, said in (("servers", "Postgres starting"), ("announcement", "is starting")):
+        assert said in early.parts[part]
+        assert said not in late.parts[part]
+    assert not any('"bad' in part or '"down' in part for part in early.parts.values())
+
+
 def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look() -> None:
     breakage = Breakage("stop-redis", "Redis is stopped", "Redis, with 9 entries, is shut down.")
     for page in (Page(Scene(STOP_REDIS, breakage)), Page(Scene(breakage=breakage))):

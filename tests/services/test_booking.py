@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from api.pool import PATIENCE, SESSION, open_pool
+from api.pool import PATIENCE, SESSION, UNREACHABLE, open_pool
 from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.disasters import trigger
 from tests.support.world import World, eventually, transaction
@@ -119,9 +119,13 @@ def test_with_the_database_down_it_answers_503_and_recovers(api: Api, world: Wor
     world.postgres.stop()
     try:
         for headers in ({}, {"Idempotency-Key": "k"}):
-            assert is_problem(api.post("5", **headers), 503, NOT_TAKEN)
+            answer = api.post("5", **headers)
+            assert is_problem(answer, 503, NOT_TAKEN)
+            assert answer.json()["detail"] == f"{UNREACHABLE}; the ride was not taken"
         for path in ("/consumers", "/readyz"):
-            assert is_problem(api.client.get(path), 503)
+            answer = api.client.get(path)
+            assert is_problem(answer, 503)
+            assert answer.json()["detail"] == UNREACHABLE
         assert api.client.get("/healthz").status_code == 200
     finally:
         world.postgres.start()

@@ -57,6 +57,23 @@ CORPUS = {
     "bad UTF-8 in the path": get(b"/rides/%ff%fe"),
 }
 
+# What two programs may understand differently.
+HOST = b"Host: x\r\n"
+TWO_WAYS = {
+    "no host": FORM.replace(HOST, b""),
+    "an empty host": FORM.replace(HOST, b"Host:\r\n"),
+    "two hosts": FORM + b"Host: y\r\n",
+    "the same host twice": FORM + HOST,
+    "a host and an empty one": FORM + b"Host:\r\n",
+    "a host with a path": FORM.replace(HOST, b"Host: x/y\r\n"),
+    "a host with a user": FORM.replace(HOST, b"Host: me@x\r\n"),
+    "a host that is not ASCII": FORM.replace(HOST, b"Host: \xc3\xa9\r\n"),
+    "two hosts before HTTP/1.1": FORM.replace(b"/1.1", b"/1.0") + b"Host: y\r\n",
+    "Content_Type": FORM + b"Content_Type: application/json\r\n",
+    "Content_Length": FORM + b"Content_Length: 9\r\n",
+    "the same key twice": FORM + b"Idempotency-Key: a\r\nIdempotency-Key: a\r\n",
+}
+
 # What a slow client sends, once and then again and again.
 SLOW = {
     "nothing": (b"", b""),
@@ -68,6 +85,8 @@ SLOW = {
     "chunks, bit by bit": (JSON + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "no reading": (b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 2000, b"GET"),
 }
+
+HOSTS = (b"localhost:8000", b"127.0.0.1:1", b"[::1]:8000", b"a-b_c.example.", b"x:")
 
 KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
 
@@ -105,6 +124,19 @@ def is_refused(received: bytes) -> bool:
 def test_it_is_refused_or_hung_up_on(victim: Api, kind: str) -> None:
     assert is_refused(ask(victim.port, CORPUS[kind]))
     eventually(victim.answers)
+
+
+@pytest.mark.parametrize("kind", TWO_WAYS)
+def test_what_can_be_read_in_two_ways_is_refused(patient: Api, kind: str) -> None:
+    received = ask(patient.port, with_body(TWO_WAYS[kind], RIDE))
+    assert statuses(received) == [400]
+    assert b"application/problem+json" in received
+
+
+def test_a_host_may_be_any_and_need_not_be_there_before_http_1_1(patient: Api) -> None:
+    asked = [get(b"/healthz").replace(b" x\r", b" " + host + b"\r") for host in HOSTS]
+    asked.append(b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert [statuses(ask(patient.port, each)) for each in asked] == [[200]] * len(asked)
 
 
 def ask_slowly(port: int, first: bytes, more: bytes) -> bytes:
@@ -208,3 +240,10 @@ def test_nothing_is_done_after_a_request_that_is_garbled_or_longer_than_it_says(
         assert first == 201
         assert all(400 <= status < 500 for status in others)
     assert world.value("SELECT sum(distance) FROM rides") == 4
+
+
+def test_a_variable_of_the_process_is_no_header_of_a_request(world: World) -> None:
+    """WSGI has both in one dictionary."""
+    api = Api(world, HTTP_IDEMPOTENCY_KEY="k", CONTENT_TYPE="x", HTTP_TRANSFER_ENCODING="chunked")
+    for ride in (1, 2):
+        assert api.post("5").json()["ride"]["id"] == world.start + ride

@@ -3,18 +3,20 @@
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from api.outages import PAUSE
+from api.pool import ALL_IN_USE, UNREACHABLE
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
 from streamer.doorbell import Doorbell
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.clusters import fresh_world
 from tests.support.disasters import trigger
-from tests.support.world import World, eventually
+from tests.support.world import World, eventually, transaction
 
 SAYING_SO = "; the ride was not taken"
 PAGE = (PROJECT / "docs/api.md").read_text()
@@ -199,6 +201,23 @@ def test_a_fault_of_the_application_is_a_problem_too(api: Api, world: World) -> 
     assert world.truth == (world.start, 0)
     world.connection.execute("DROP TRIGGER swallow ON rides")
     assert api.post("5", **KEY).status_code == 201
+
+
+def test_that_all_connections_are_in_use_is_not_told_as_an_outage(world: World) -> None:
+    """With one connection, each of these requests waits for a lock: the third has none in time."""
+    api = Api(world, API_CONNECTIONS="1")
+    with transaction(world) as blocker, ThreadPoolExecutor(8) as clients:
+        blocker.execute("LOCK TABLE rides")
+        asked = [clients.submit(api.post) for _ in range(7)]
+        asked.append(clients.submit(api.client.get, "/rides/1"))
+        answers = [each.result() for each in asked]
+    assert {answer.status_code for answer in answers} == {503}
+    assert all(answer.headers["retry-after"] for answer in answers)
+    details = {answer.json()["detail"] for answer in answers}
+    assert f"{ALL_IN_USE}; the ride was not taken" in details
+    assert not any(UNREACHABLE in detail for detail in details)
+    assert api.post().status_code == 201
+    api.client.close()
 
 
 def test_a_database_without_the_schema_is_told_as_by_the_probe(

@@ -187,6 +187,24 @@ def test_what_no_waiting_would_repair_ends_the_migration_with_one_line(world: Wo
     assert "already exists" in line
 
 
+REFUSE = """
+    CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE 'relation "fares" does not exist' USING ERRCODE = 'undefined_table'; END $$;
+    CREATE EVENT TRIGGER refuse ON ddl_command_start EXECUTE FUNCTION refuse()
+"""
+
+
+def test_a_migration_that_misses_something_does_not_advise_to_run_itself(world: World) -> None:
+    world.connection.execute("DROP TABLE alembic_version")
+    world.connection.execute(REFUSE, prepare=False)
+    migration = world.service("migrations")
+    assert migration.process.wait(30) == 1
+    [line] = migration.output.read_text().splitlines()
+    assert line.startswith('not migrated: relation "fares" does not exist: ')
+    assert "python -m migrations" not in line
+    assert "start with an empty database" in line
+
+
 def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(world: World) -> None:
     world.connection.execute("UPDATE alembic_version SET version_num = '9999'")
     migration = world.service("migrations")

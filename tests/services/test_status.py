@@ -16,6 +16,7 @@ from rocket_rides.fleet import no_fleet_on
 from rocket_rides.words import DASH
 from tests.support.clock import Clock
 from tests.support.facts import A_TOTAL, WELL, absent, facts
+from tests.support.hosts import url_of
 from tests.support.looks import at_work
 from tests.support.page import serving
 from tests.support.world import World, catch_up, eventually
@@ -72,6 +73,13 @@ def test_what_can_not_be_told_is_told_apart_from_what_is_wrong(world: World) -> 
     code, said = run(world, "--json")
     assert (code, json.loads(said)["status"]) == (2, 2)
     assert "start with an empty database" in said
+
+
+def test_a_probe_asks_each_host_though_an_earlier_one_hangs(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hangs, at_work(world, "streamer (starting)"):
+        url = url_of(world, f"127.0.0.1:{hangs.getsockname()[1]}")
+        code, said = run(world, DATABASE_URL=url)
+    assert (code, said.splitlines()[-2]) == (0, "All is well.")
 
 
 def test_where_no_fleet_runs_one_line_says_so(world: World, tmp_path: Path) -> None:

@@ -3,14 +3,16 @@
 import asyncio
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from tests.support.facts import database, facts
-from watch.facts import Facts
+from watch.facts import Facts, Server
 from watch.watching import SEEN, Watcher
 
 HANG = 60.0  # seconds
+LACKS = replace(facts(), postgres=Server(False, "the schema is empty"), database=None)
 
 
 def test_a_look_that_hangs_holds_nobody_up() -> None:
@@ -73,6 +75,34 @@ def test_a_look_that_fails_is_told_and_followed_by_others(
     assert [record.message for record in caplog.records].count(
         "a look at the fleet failed; the next one may succeed"
     ) == 1
+
+
+@pytest.mark.parametrize(
+    ("patience", "looks", "starting"),
+    [
+        (3600.0, [LACKS, LACKS], [True, True]),
+        (3600.0, [LACKS, facts(), LACKS], [True, False, False]),
+        (0.0, [LACKS], [False]),
+    ],
+)
+def test_a_fleet_starts_until_both_servers_were_there_or_it_has_taken_too_long(
+    monkeypatch: pytest.MonkeyPatch, patience: float, looks: list[Facts], starting: list[bool]
+) -> None:
+    monkeypatch.setattr("watch.watching.STARTING", patience)
+    left = iter(looks)
+
+    async def watch() -> list[bool]:
+        watcher = Watcher(lambda: next(left))
+        watching = asyncio.create_task(watcher.run())
+        said = []
+        with watcher.looking_on():
+            for _ in looks:
+                await watcher.next_look()
+                said.append(watcher.starting)
+        watching.cancel()
+        return said
+
+    assert asyncio.run(watch()) == starting
 
 
 def test_nobody_looks_more_than_once_a_second() -> None:

@@ -65,10 +65,15 @@ class Page:
         last: tuple[datetime, Database] | None,
         history: History,
         events: Sequence[tuple[int, Event]],
+        starting: bool = False,
     ) -> Rendered:
-        """All parts. `last` is the newest database that was seen, and when."""
+        """All parts. `last` is the newest database that was seen, and when.
+
+        While the fleet is `starting`, a server that is not there is no fault.
+        """
         seen_at, database = last or (facts.at, None)
         values = self._values(facts, seen_at, database, history)
+        values["starting"] = starting and not (facts.postgres.up and facts.redis.up)
         parts = {name.replace("_", "-"): block(name, values) for name in PARTS}
         rides = database.rides if database else None
         taken, sent = (rides.taken, rides.sent) if rides else (None, None)

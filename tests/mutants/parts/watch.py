@@ -101,9 +101,9 @@ MUTANTS = [
         'return f"{drift:+,.3f}".replace("-", MINUS)',
     ),
     Mutant(
-        "what was installed from another lock is there",
-        "return stamp.is_file() and stamp.read_text() == _digest(lock)",
-        "return stamp.is_file()",
+        "what was not installed to the end is there",
+        "return is_ours and not _halves() and is_sound(",
+        "return is_ours and is_sound(",
         file="demo/install/environment.py",
         tests="fleet/test_install.py",
     ),
