@@ -4,12 +4,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Some environments set it. Each of the hundreds of processes that a test run starts would then
-# compile every module that it imports.
-export PYTHONDONTWRITEBYTECODE :=
+# What other projects tell Python, such as PYTHONPATH, is kept from all that is started here, but for
+# the encoding of a terminal. demo/python does the same.
+unexport $(filter-out PYTHONUTF8 PYTHONIOENCODING,$(filter PYTHON%,$(.VARIABLES)))
 
 .PHONY: help setup fleet status psql log dead-letters break test test-stock test-fast \
-	prove chaos cells images mutants reconcile lint format bench docs lock clean
+	prove chaos cells images mutants entries reconcile lint format bench docs lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -32,6 +32,8 @@ help:
 	@echo "             docker compose, until all are healthy, post rides and reconcile them"
 	@echo "make mutants break the code in one place at a time, from a list: a test must notice each;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
+	@echo "make entries   try all that the pages tell a person to type, each from nothing, in a quarter"
+	@echo "             of an hour; ARGS=--list, ARGS=\"--only api.md\""
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make format  have ruff format the code, and fix what it can"
@@ -42,41 +44,43 @@ help:
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
 	@echo "             all agree; docs/reconcile.md lists the exit statuses of the program itself"
 
-# If Ctrl-C comes while Python starts, it prints a traceback. So this begins with Ctrl-C ignored,
-# and heeds it once it can. make itself notices it all the same, and runs no further line.
-QUIET := trap '' INT; exec
+# Ctrl-C is no failure.
+RUN := exec demo/foreground
 
-# Installs only what is missing and names each step; prints nothing if nothing is missing.
-INSTALL := $(QUIET) $(PYTHON) -m demo.install
+# Installs only what is missing and names each step; prints nothing if nothing is missing. -S: no
+# package that this Python has is needed, and it starts sooner.
+INSTALL := $(RUN) "$(PYTHON)" -S -m demo.install
+
+# For a second terminal: with the settings in .env, as the fleet has them.
+HONCHO := $(BIN)/python -m demo.honcho run
 
 setup:
 	@$(INSTALL) fleet nightly java
 
 fleet:
 	@$(INSTALL) fleet
-	@$(QUIET) $(BIN)/python -m demo
+	@$(RUN) $(BIN)/python -m demo
 
-# For a second terminal: a prompt on the Postgres that the fleet uses. honcho reads .env here too.
+# A prompt on the Postgres that the fleet uses. There Ctrl-C ends a statement, not the program.
 psql:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.psql $(ARGS)
+	@exec $(HONCHO) python -m demo.embedded.psql $(ARGS)
 
-# The inner exec: Ctrl-C would end a shell in between, and make would say that this had failed.
 status:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run exec $(CURDIR)/$(BIN)/python -m watch.status $(ARGS)
+	@$(RUN) $(HONCHO) python -m watch.status $(ARGS)
 
 log:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run exec $(CURDIR)/$(BIN)/python -m rocket_rides.log $(ARGS)
+	@$(RUN) $(HONCHO) python -m rocket_rides.log $(ARGS)
 
 dead-letters:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m consumers.receipts.dead $(or $(ARGS),list)
+	@$(RUN) $(HONCHO) python -m consumers.receipts.dead $(or $(ARGS),list)
 
 break:
 	@$(INSTALL) fleet
-	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m demo.breaking $(ARGS)
+	@$(RUN) $(HONCHO) python -m demo.breaking $(ARGS)
 
 test:
 	@$(INSTALL) dev java
@@ -102,15 +106,15 @@ test-fast:
 
 prove:
 	@$(INSTALL) fast
-	$(BIN)/python -m lab.specification $(ARGS)
+	@$(RUN) $(BIN)/python -m lab.specification $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet
-	$(BIN)/python -m lab.chaos $(ARGS)
+	@$(RUN) $(BIN)/python -m lab.chaos $(ARGS)
 
 cells:
 	@$(INSTALL) fleet
-	@$(BIN)/python -m lab.cells $(ARGS)
+	@$(RUN) $(BIN)/python -m lab.cells $(ARGS)
 
 # Beside a fleet that may run here: a project, ports and secrets of its own, which take precedence
 # over those in .env. The last command fails unless all totals are exact.
@@ -131,21 +135,26 @@ mutants:
 	@$(INSTALL) dev java
 	$(BIN)/python -m tests.mutants $(ARGS)
 
+entries:
+	@$(INSTALL) fast
+	@$(RUN) $(BIN)/python -m lab.entries $(ARGS)
+
 reconcile:
 	@$(INSTALL) fleet nightly java
-	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m analytics.reconcile $(ARGS)
+	@$(RUN) $(HONCHO) python -m analytics.reconcile $(ARGS)
 
 lint:
 	@$(INSTALL) dev
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
+	$(BIN)/python -c "from importlinter.cli import lint_imports_command as lint; lint()" \
+		--no-logo --no-cache
 
 format:
 	@$(INSTALL) dev
-	$(BIN)/ruff check --fix
-	$(BIN)/ruff format
+	$(BIN)/python -m ruff check --fix
+	$(BIN)/python -m ruff format
 
 bench:
 	@$(INSTALL) dev java
@@ -156,7 +165,7 @@ docs:
 	$(BIN)/python -m lab.reference
 	$(BIN)/python -m tests.proofs
 
-COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate
 
 # dev.txt comes first: it contains everything, and the others take its versions.

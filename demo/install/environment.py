@@ -1,95 +1,90 @@
-"""The virtual environment, .venv, and the packages in it.
+"""The virtual environment, .venv, and the packages in it. Both are judged by trying them."""
 
-An installation that has finished leaves a stamp, the digest of its lock. Whatever no stamp covers
-may have been half installed by one that was killed, so it is installed from scratch.
-"""
-
-import hashlib
-import re
+import importlib.util
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
-from demo.install.sources import sources
-from demo.install.steps import StepFailed, Steps
+from demo.install.steps import StepFailed, Steps, without_others
 
 PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
-PYTHON = VENV / "bin" / "python"
-UV = VENV / "bin" / "uv"
-REQUIREMENTS = PROJECT / "requirements"
-UV_LOCK = REQUIREMENTS / "uv.txt"
-PIP = (str(PYTHON), "-m", "pip", "--disable-pip-version-check")
-WITH_PIP = (*PIP, "install", "--force-reinstall")
-
-# Each part's lock. `dev` includes the others.
-LOCKS = {
-    "fleet": REQUIREMENTS / "fleet.txt",
-    "nightly": REQUIREMENTS / "analytics.txt",
-    "telemetry": REQUIREMENTS / "telemetry.txt",
-    "fast": REQUIREMENTS / "fast.txt",
-    "dev": REQUIREMENTS / "dev.txt",
-}
+# Each part's lock, in requirements. `dev` includes the others.
+LOCKS = {part: f"{part}.txt" for part in ("fleet", "telemetry", "fast", "dev", "uv")}
+LOCKS["nightly"] = "analytics.txt"
+PYTHON = (f"{VENV}/bin/python", "-I")
+IS_OURS = "import os, pip, sys; sys.exit(not os.path.samefile(sys.prefix, sys.argv[1]))"
+# A lock is complete, so dependencies need not be resolved. For Spark that would take a build.
+LOCKED = ("--require-hashes", "--no-deps")
+PIP = (*PYTHON, "-m", "pip", "--disable-pip-version-check", "install", *LOCKED)
+UV = (f"{VENV}/bin/uv", "pip", "install", "--python", PYTHON[0], *LOCKED)
+CHECK = (*UV, "--check", "--offline", "--cache-dir", f"{VENV}/.cache")
+# `.venv/bin/honcho` is this project's own, which reads .env as all else does.
+HONCHO = '#!/bin/sh\nexec "${0%/*}/../../demo/python" -m demo.honcho "$@"\n'
 
 
-def entries(lock: Path) -> list[tuple[str, str]]:
-    """What a lock says of each package, after its name; for all platforms."""
-    found = re.finditer(r"^([\w.-]+)==.*(?:\n .*)*", lock.read_text(), re.MULTILINE)
-    return [(entry[1], entry[0]) for entry in found]
+def is_sound(*checks: Sequence[str]) -> bool:
+    """Whether .venv's Python starts, has pip, and was made for this folder: no copy of another."""
+    made = VENV / "pyvenv.cfg"  # its last line is the command that made it
+    is_ours = made.is_file() and made.read_text().rstrip().endswith(f" {VENV}")
+    return is_ours and _succeed((*PYTHON, "-c", IS_OURS, str(VENV)), *checks)
 
 
-def names(lock: Path) -> set[str]:
-    """The names of the packages in a lock."""
-    return {name for name, _ in entries(lock)}
-
-
-def venv_is_there() -> bool:
-    """Whether it was created completely: the activation scripts are written last."""
-    return (VENV / "bin" / "activate").exists()
+def has(*parts: str) -> bool:
+    """Whether a sound .venv has uv, and the packages of these parts, at the locked versions."""
+    honcho = VENV / "bin/honcho"
+    is_ours = honcho.is_file() and honcho.read_text() == HONCHO
+    return is_ours and not _halves() and is_sound((*CHECK, *_locks("uv", *parts)))
 
 
 def make_venv(steps: Steps) -> None:
-    """Create it, with pip, after clearing the remains of an unfinished one. Raises StepFailed."""
-    steps.run([sys.executable, "-m", "venv", "--clear", str(VENV)])
+    """Create it, with pip, after clearing the remains of another. Raises StepFailed."""
+    if not importlib.util.find_spec("ensurepip"):
+        package = f"python3.{sys.version_info.minor}-venv"
+        raise StepFailed(f"{sys.executable} lacks ensurepip (Debian: apt install {package})")
+    steps.run([sys.executable, "-I", "-m", "venv", "--clear", str(VENV)])
 
 
-def is_there(part: str) -> bool:
-    """Whether the packages of `part` are completely installed, from the current lock."""
-    return venv_is_there() and any(_is_stamped(each, LOCKS[each]) for each in (part, "dev"))
+def install(parts: Sequence[str], steps: Steps) -> None:
+    """Install what .venv lacks, and leave the rest alone: a fleet may be running from it.
 
-
-def install(part: str, steps: Steps) -> None:
-    """Install what `part` has and no finished part has, from scratch. Raises as Steps.run does.
-
-    By uv, where there is one for this machine: it is much faster than pip.
+    Raises as `Steps.run` does. uv is much faster than pip.
     """
-    wanted = VENV / f".{part}.txt"
-    _stamp(part).unlink(missing_ok=True)
-    # What a finished part has is left alone: a fleet may be running from it.
-    finished = {name for other in LOCKS if is_there(other) for name in names(LOCKS[other])}
-    left = [entry for name, entry in entries(LOCKS[part]) if name not in finished]
-    wanted.write_text("\n".join(left))
-    # A lock is complete, so dependencies need not be resolved. For Spark that would take a build.
-    as_locked = ["--require-hashes", "--no-deps", "-r", str(wanted)]
+    from demo.install import sources  # which takes a while, and is seldom needed
+
+    for half in _halves():
+        shutil.rmtree(half)
+    configured = sources.settings([*PYTHON, "-m", "pip"])
     try:
-        if not _is_stamped("uv", UV_LOCK):
-            steps.run([*WITH_PIP, "--require-hashes", "--only-binary", ":all:", "-r", str(UV_LOCK)])
-            _stamp("uv").write_text(_digest(UV_LOCK))
-        with_uv = [str(UV), "pip", "install", "--python", str(PYTHON), "--reinstall"]
-        steps.run([*with_uv, *as_locked], sources(PIP))
+        if not _succeed((*CHECK, *_locks("uv"))):
+            steps.run([*PIP, "--only-binary", ":all:", *_locks("uv")], configured)
+        steps.run([*UV, *_locks(*parts)], configured)
     except (OSError, StepFailed) as reason:
         steps.note(f"{reason}\nuv failed; trying pip")
-        steps.run([*WITH_PIP, *as_locked])
-    _stamp(part).write_text(_digest(LOCKS[part]))
+        steps.run([*PIP, *_locks(*parts)], configured)
+    honcho = VENV / "bin/honcho"
+    honcho.write_text(HONCHO)
+    honcho.chmod(0o755)
+    if not has(*parts):
+        raise StepFailed(f"all seems to be installed, but is not in {VENV}")
 
 
-def _stamp(part: str) -> Path:
-    return VENV / f".{part}"
+def _locks(*parts: str) -> list[str]:
+    return [f"--requirement={PROJECT}/requirements/{LOCKS[part]}" for part in parts]
 
 
-def _is_stamped(part: str, lock: Path) -> bool:
-    stamp = _stamp(part)
-    return stamp.is_file() and stamp.read_text() == _digest(lock)
+def _halves() -> list[Path]:
+    # pip and uv write a package's INSTALLER after all else of it.
+    packages = VENV.glob("lib/python*/site-packages/*.dist-info")
+    return [package for package in packages if not (package / "INSTALLER").exists()]
 
 
-def _digest(lock: Path) -> str:
-    return hashlib.sha256(lock.read_bytes()).hexdigest()
+def _succeed(*commands: Sequence[str]) -> bool:
+    env = without_others()
+    try:
+        running = [Popen(each, env=env, stdout=DEVNULL, stderr=DEVNULL) for each in commands]
+    except OSError:
+        return False
+    return {each.wait() for each in running} == {0}

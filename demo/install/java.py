@@ -15,35 +15,30 @@ APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
 # `satisfy` installs nothing if the release's own package is too old.
 PACKAGE = f"default-jre-headless (>= 2:1.{OLDEST_JAVA})"
 SATISFY = ("satisfy", "--yes", "--no-install-recommends", PACKAGE)
-QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def is_there() -> bool:
     """Whether this machine has a suitable Java."""
-    try:
+    with suppress(Unavailable):
         require_java()
-    except Unavailable:
-        return False
-    return True
+        return True
+    return False
 
 
 def can_be_installed() -> bool:
     """Whether `install` installs it without asking: for root, where JAVA_HOME names no other."""
-    is_debian = shutil.which("apt-get") is not None
-    return os.geteuid() == 0 and is_debian and not os.environ.get("JAVA_HOME")
+    return os.geteuid() == 0 and bool(shutil.which("apt-get")) and not os.environ.get("JAVA_HOME")
 
 
 def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
-    if can_be_installed():
-        # The package lists may do as they are, and one broken source makes an update fail.
-        for command in (SATISFY, ["update"], SATISFY):
-            if not is_there():
-                with suppress(StepFailed):
-                    steps.run([*APT_GET, *command], QUIETLY)
+    for command in (SATISFY, ["update"], SATISFY) if can_be_installed() else ():
         if not is_there():
-            steps.note("apt-get can't install Java now, or this release only has an older one")
+            with suppress(StepFailed):
+                steps.run([*APT_GET, *command], {"DEBIAN_FRONTEND": "noninteractive"})
     try:
         require_java()
     except Unavailable as reason:
+        if can_be_installed():
+            steps.note("apt-get can't install Java now, or this release only has an older one")
         steps.note(str(reason))

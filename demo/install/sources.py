@@ -1,43 +1,80 @@
-"""Where pip gets packages from, for uv, which does not read pip's configuration."""
+"""Where packages come from: what pip or uv is configured for on this machine, both honour.
+
+All their other options, such as a target folder, were meant for other projects.
+"""
 
 import ast
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
-# pip's options, and uv's names for them. What is missing here makes uv fail, and pip goes on.
-AS_UV_CALLS_IT = {
+from demo.install.steps import StepFailed, without_others
+
+# pip's options, and uv's variables for them.
+SHARED = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "no-index": "UV_NO_INDEX",
     "trusted-host": "UV_INSECURE_HOST",
     "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
     "proxy": "ALL_PROXY",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "retries": "UV_HTTP_RETRIES",
+    "no-cache-dir": "UV_NO_CACHE",
 }
-IN_COMMAS = {"UV_FIND_LINKS"}
-# Later sections override earlier ones; the last has the variables PIP_*.
-SECTIONS = ("global", "install", ":env:")
+# The last two choose whose certificates are trusted.
+PIPS = ["cache-dir", "keyring-provider", "resume-retries", "use-feature", "use-deprecated", *SHARED]
+UVS = re.compile("UV_.*(INDEX|LINKS|HOST|HTTP|TIMEOUT|CACHE|KEYRING|CREDENTIALS|CERTS|TLS|OFFLINE)")
+OLD = {"default-timeout": "timeout", "UV_INDEX_URL": "UV_DEFAULT_INDEX"}
+OLD["UV_EXTRA_INDEX_URL"] = "UV_INDEX"
 
 
-def sources(pip: Sequence[str]) -> dict[str, str]:
-    """What pip is configured for, as variables for uv, except those that are already set."""
-    listed = subprocess.run([*pip, "config", "list"], capture_output=True, text=True)
-    return {
-        name: value for name, value in translated(listed.stdout).items() if name not in os.environ
-    }
+def settings(pip: Sequence[str]) -> dict[str, str]:
+    """Variables for pip and uv. Raises StepFailed if a configuration can't be read."""
+    # pip takes the best match of all indexes; by default uv takes the first one's.
+    pips, uvs = of_pip(pip), {"UV_INDEX_STRATEGY": "unsafe-best-match"} | of_uv()
+    for option, name in SHARED.items():
+        if name in uvs:  # an index may be NAME=URL
+            pips.setdefault(option, re.sub(r"(?<!\S)[\w.-]+=", "", uvs[name].replace(",", " ")))
+        elif option in pips and name not in os.environ:
+            uvs[name] = pips[option].replace(" ", "," if option == "find-links" else " ")
+    return {f"PIP_{name.upper().replace('-', '_')}": pips[name] for name in pips} | uvs
 
 
-def translated(pips_configuration: str) -> dict[str, str]:
-    """The output of `pip config list`, as variables for uv."""
-    # pip takes the best match of all sources; uv by default takes the first source's.
-    variables = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
-    settings = re.findall(r"^([\w:]+)\.([\w-]+)=(.*)$", pips_configuration, re.MULTILINE)
-    for wanted in SECTIONS:
-        for section, option, value in settings:
-            if section == wanted and option in AS_UV_CALLS_IT:
-                name = AS_UV_CALLS_IT[option]
-                words = str(ast.literal_eval(value)).split()
-                variables[name] = ("," if name in IN_COMMAS else " ").join(words)
-    return variables
+def of_pip(pip: Sequence[str]) -> dict[str, str]:
+    """pip's options, from its files and, over those, from variables: words between spaces."""
+    env = without_others() | {"PIP_CONFIG_FILE": os.environ.get("PIP_CONFIG_FILE", "")}
+    told = subprocess.run([*pip, "config", "list", "-vvv"], env=env, capture_output=True, text=True)
+    if told.returncode:
+        raise StepFailed(" ".join(told.stderr.split()))
+    options = re.findall(r"^(global|install)\.([\w-]+)=(.*)$", told.stdout, re.MULTILINE)
+    found = {option: ast.literal_eval(value) for _, option, value in sorted(options)}
+    for name, value in os.environ.items():
+        if name.startswith("PIP_"):
+            found[name[4:].lower().replace("_", "-")] = value
+    found = {OLD.get(name, name): " ".join(value.split()) for name, value in found.items()}
+    return {option: found[option] for option in PIPS if option in found}
+
+
+def of_uv() -> dict[str, str]:
+    """uv's variables, from its files and variables."""
+    personal = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    files = os.environ.get("UV_CONFIG_FILE", f"/etc/uv/uv.toml:{personal}/uv/uv.toml").split(":")
+    found: dict[str, str] = {}
+    for file in filter(os.path.isfile, files):
+        settings = tomllib.loads(Path(file).read_text())
+        settings |= settings.pop("pip", {})
+        for index in settings.pop("index", []):
+            option = "default-index" if index.get("default") else "extra-index-url"
+            settings.setdefault(option, []).append(index["url"])
+        for option, value in settings.items():
+            name = f"UV_{option.removeprefix('allow-').replace('-', '_').upper()}"
+            words = value if isinstance(value, list) else [value]
+            found[name] = ("," if option == "find-links" else " ").join(map(str, words))
+    given = {OLD.get(name, name): value for name, value in (found | os.environ).items()}
+    return {name: value for name, value in given.items() if UVS.match(name)}

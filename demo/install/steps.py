@@ -1,47 +1,38 @@
 """The steps of an installation: a line for each, then a sign of life every two seconds."""
 
 import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 
 EVERY = 1.5  # seconds between signs of life; on a busy machine that becomes two
 LAST_LINES = 15  # of a failed program's output
+
+
+def without_others() -> dict[str, str]:
+    """Our environment without what was meant for other projects' pip, uv and Python."""
+    others = ("PIP_", "UV_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    return kept | {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 
 
 class StepFailed(Exception):
     """A step failed; the message has the program's last lines."""
 
 
-class Step(NamedTuple):
-    """One step; `what` describes it to the user."""
-
-    what: str
-    take: Callable[["Steps"], None]
-
-
 class Steps:
-    """The steps to take, and the one under way."""
+    """Tells a person about the step that is under way, unless `quiet`."""
 
-    def __init__(self, steps: Sequence[Step], *, quiet: bool) -> None:
-        self._steps = steps
+    def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._label = ""
         self._began = self._last_line = time.monotonic()
 
-    def take(self) -> None:
-        """Take them all. Raises StepFailed."""
-        began = time.monotonic()
-        for number, step in enumerate(self._steps, 1):
-            self._label = f"[{number}/{len(self._steps)}] {step.what}"
-            self._began = time.monotonic()
-            self.note(self._label)
-            step.take(self)
-        if self._steps:
-            self.note(f"set up in {time.monotonic() - began:.0f} s")
+    def begin(self, label: str) -> None:
+        """Begin a step."""
+        self._label, self._began = label, time.monotonic()
+        self.note(label)
 
     def note(self, line: str) -> None:
         """Print a line about this step."""
@@ -49,26 +40,16 @@ class Steps:
         if not self._quiet:
             print(line, file=sys.stderr, flush=True)  # noqa: T201
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def run(self, command: Sequence[str], settings: dict[str, str] | None = None) -> None:
         """Run a program; its output is shown only if it fails. Raises StepFailed, or OSError."""
-        with tempfile.TemporaryFile("w+", errors="replace") as output:
-            process = subprocess.Popen(
-                command,
-                env={**os.environ, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-            self._wait(process)
-            if process.returncode:
-                output.seek(0)
-                last = "\n".join(output.read().splitlines()[-LAST_LINES:])
-                raise StepFailed(last or f"{command[0]} ended with {process.returncode}")
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        env = without_others() | (settings or {})
+        process = Popen(command, env=env, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT)
         while process.returncode is None:
-            silent = time.monotonic() - self._last_line
             try:
-                process.wait(max(EVERY - silent, 0))
-            except subprocess.TimeoutExpired:
+                silent = time.monotonic() - self._last_line
+                output, _ = process.communicate(timeout=max(EVERY - silent, 0))
+            except TimeoutExpired:
                 self.note(f"{self._label}: {time.monotonic() - self._began:.0f} s")
+        if process.returncode:
+            last = "\n".join(output.decode(errors="replace").splitlines()[-LAST_LINES:])
+            raise StepFailed(last or f"{command[0]} ended with {process.returncode}")

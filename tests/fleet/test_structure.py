@@ -9,7 +9,9 @@ from rocket_rides.settings import PROJECT
 
 CONFIGURATION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]
 LINT_IMPORTS = (
-    str(Path(sys.executable).with_name("lint-imports")),
+    sys.executable,
+    "-c",
+    "from importlinter.cli import lint_imports_command as lint; lint()",
     "--no-logo",
     "--no-cache",
     "--config",

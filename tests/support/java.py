@@ -20,6 +20,6 @@ def short_lived_java(folder: Path) -> dict[str, str]:
         return {}
     program = folder / "java-home" / "bin" / "java"
     program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec {JAVA} {SHORT_LIVED} -Djava.io.tmpdir={folder} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{JAVA}" {SHORT_LIVED} "-Djava.io.tmpdir={folder}" "$@"\n')
     program.chmod(0o755)
     return {"JAVA_HOME": str(program.parent.parent)}
