@@ -1,6 +1,7 @@
-"""README.md and docs/ name only what there is: files, links, headings, commands, folders."""
+"""The pages name only what there is: files, links, headings, commands, folders, versions."""
 
 import re
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,8 +24,9 @@ README = PROJECT / "README.md"
 INDEX = PROJECT / "docs/README.md"
 PAGES = {page.relative_to(PROJECT).as_posix(): page for page in PROJECT.glob("docs/*.md")}
 PAGES["README.md"] = README
-MOST_WORDS = 900  # of README.md
-MOST_WORDS_IN_ALL = 17_100
+ROOT = {name: PROJECT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
+MOST_WORDS = {"README.md": 900, "docs/compared.md": 600, "CONTRIBUTING.md": 600, "SECURITY.md": 600}
+MOST_WORDS_IN_ALL = 17_646  # of README.md and docs/
 PICTURES = {".png", ".svg"}
 LARGEST_PICTURE = 250_000  # bytes
 
@@ -49,7 +51,7 @@ OTHERS = {
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "long_rides"}
 
-a_page = pytest.mark.parametrize("name", sorted(PAGES))
+a_page = pytest.mark.parametrize("name", sorted(PAGES | ROOT))
 
 
 def folders() -> set[str]:
@@ -78,8 +80,37 @@ def linked(page: Path) -> set[Path]:
     return {(page.parent / target).resolve() for target in targets if "://" not in target}
 
 
-def test_the_readme_is_one_page() -> None:
-    assert words(README) <= MOST_WORDS
+@pytest.mark.parametrize(("name", "most"), MOST_WORDS.items())
+def test_what_is_meant_to_be_one_page_is_one(name: str, most: int) -> None:
+    assert words(PROJECT / name) <= most
+
+
+def test_the_readme_begins_with_for_whom_it_is_and_for_whom_it_is_not() -> None:
+    beginning = README.read_text().partition("\n## ")[0]
+    assert "for engineers who" in beginning
+    assert "Not for you?" in beginning
+    assert PROJECT / "docs/compared.md" in linked(README)
+
+
+def test_every_comparison_has_a_source() -> None:
+    _, *others = (PROJECT / "docs/compared.md").read_text().split("\n## ")
+    assert len(others) == 5
+    assert all("](https://" in other for other in others)
+
+
+def test_the_changelog_knows_this_version_and_keeps_its_form() -> None:
+    changes = (PROJECT / "CHANGELOG.md").read_text()
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    versions = re.findall(r"^## \[([^]]+)\](?: - \d{4}-\d\d-\d\d)?$", changes, re.M)
+    assert versions == ["Unreleased", project["version"]]
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.*)$", changes, re.M)) <= kinds
+
+
+def test_the_licence_that_is_declared_is_the_one_that_is_there() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    [file] = project["license-files"]
+    assert (PROJECT / file).read_text().startswith(f"{project['license']} License\n")
 
 
 def test_all_pages_can_be_read_in_an_afternoon() -> None:
@@ -107,12 +138,12 @@ def test_a_picture_names_only_files_that_are_there_and_is_in_a_page(path: Path) 
 
 def test_every_page_can_be_found_from_the_readme_or_from_the_index() -> None:
     assert INDEX in linked(README)
-    assert set(PAGES.values()) - linked(README) - linked(INDEX) == {README}
+    assert {*PAGES.values(), *ROOT.values()} - linked(README) - linked(INDEX) == {README}
 
 
 @a_page
 def test_every_link_leads_somewhere(name: str) -> None:
-    page, broken = PAGES[name], []
+    page, broken = (PAGES | ROOT)[name], []
     for link in LINK.findall(prose(page)):
         if "://" in link:
             continue
@@ -125,7 +156,7 @@ def test_every_link_leads_somewhere(name: str) -> None:
 
 @a_page
 def test_every_file_named_is_there(name: str) -> None:
-    found = (word.strip(",;:()") for part in code(PAGES[name]) for word in part.split())
+    found = (word.strip(",;:()") for part in code((PAGES | ROOT)[name]) for word in part.split())
     files = {word for word in found if FILE.fullmatch(word)} - OTHERS
     broken = sorted(file for file in files if not (PROJECT / file).exists())
     assert broken == [], f"{name} names files that are not there: {', '.join(broken)}"
@@ -133,14 +164,14 @@ def test_every_file_named_is_there(name: str) -> None:
 
 @a_page
 def test_every_target_named_is_in_the_makefile(name: str) -> None:
-    asked = {target for part in code(PAGES[name]) for target in TARGET.findall(part)}
+    asked = {target for part in code((PAGES | ROOT)[name]) for target in TARGET.findall(part)}
     broken = sorted(f"make {target}" for target in asked - targets())
     assert broken == [], f"{name} has commands that the Makefile has not: {', '.join(broken)}"
 
 
 @a_page
 def test_every_module_named_is_there(name: str) -> None:
-    asked = {module for part in code(PAGES[name]) for module in MODULE.findall(part)}
+    asked = {module for part in code((PAGES | ROOT)[name]) for module in MODULE.findall(part)}
     broken = sorted(module for module in asked - OTHER_PROGRAMS if not is_program(module))
     assert broken == [], f"{name} has modules that are no programs: {', '.join(broken)}"
 

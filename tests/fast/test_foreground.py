@@ -68,7 +68,7 @@ def said(terminal: int, until: str = "\0") -> str:
 @pytest.mark.parametrize("handler", [BY_STATUS, BY_SIGNAL])
 def test_ctrl_c_ends_make_without_a_word(tmp_path: Path, handler: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.format(handler=handler))
-    with making(tmp_path, f"exec ./foreground {sys.executable} program.py") as (make, terminal):
+    with making(tmp_path, f"exec ./foreground '{sys.executable}' program.py") as (make, terminal):
         said(terminal, "ready line")
         os.write(terminal, b"\x03")
         assert "Error" not in (rest := said(terminal))
@@ -78,7 +78,7 @@ def test_ctrl_c_ends_make_without_a_word(tmp_path: Path, handler: str) -> None:
 
 def test_without_it_make_reports_an_error(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.format(handler=BY_STATUS))
-    with making(tmp_path, f"exec {sys.executable} program.py") as (make, terminal):
+    with making(tmp_path, f"exec '{sys.executable}' program.py") as (make, terminal):
         said(terminal, "ready line")
         os.write(terminal, b"\x03")
         assert "Error 130" in said(terminal)
@@ -94,7 +94,7 @@ def test_a_program_that_alone_was_interrupted_ends_make(tmp_path: Path) -> None:
 
 def test_sigterm_for_make_reaches_the_program(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.format(handler=BY_STATUS))
-    with making(tmp_path, f"exec ./foreground {sys.executable} program.py") as (make, terminal):
+    with making(tmp_path, f"exec ./foreground '{sys.executable}' program.py") as (make, terminal):
         said(terminal, "ready line")
         make.terminate()
         assert "told to end" in said(terminal)

@@ -118,8 +118,10 @@ def test_ctrl_c_stops_the_fleet_in_good_order_also_while_it_starts(
     fleet.honcho.send_signal(signal.SIGINT)
     assert fleet.honcho.wait(PATIENCE) == 128 + signal.SIGINT
     assert fleet.processes() == []
-    assert fleet.output.read_text().partition("\n")[0].endswith(
-        f"| Postgres: embedded, in {fleet.data}"
+    assert (
+        fleet.output.read_text()
+        .partition("\n")[0]
+        .endswith(f"| Postgres: embedded, in {fleet.data}")
     )
     assert "SIGKILL" not in fleet.output.read_text()
     assert "Traceback" not in fleet.output.read_text()
