@@ -158,17 +158,19 @@ class Delivery:
 
     async def _make(self, attempt: Attempt) -> None:
         """Make an attempt, within what is left of its lease; its end is to be written down."""
-        began, taken_at = time.monotonic(), self._refusals.taken_at
-        seconds = min(self._timeout, attempt.deadline - began)
+        taken = self._refusals.taken
+        seconds = min(self._timeout, attempt.deadline - time.monotonic())
         verdict = TOO_LATE
         if seconds > 0:
             try:
                 answered = await self._courier.deliver(attempt.receipt, seconds)
             except Exception as error:
                 answered = Verdict(Kind.RETRY, one_line(f"{type(error).__name__}: {error}"))
-            verdict = self._refusals.decide(attempt, answered, began, taken_at)
-            # Whoever refuses one receipt among others does not fail.
-            self.breaker.note(verdict if verdict.kind is Kind.REFUSED else answered)
+            verdict = self._refusals.decide(attempt, answered, taken)
+            # Whoever takes some receipts, and declines others, does not fail.
+            fails = verdict.kind is Kind.AWAY and self._refusals.is_quiet
+            if fails or answered.kind is not Kind.DECLINED:
+                self.breaker.note(answered)
         del self.in_flight[attempt]
         self._ended.append((attempt, verdict))
         self._woken.set()

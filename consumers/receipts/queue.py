@@ -27,7 +27,6 @@ logger = logging.getLogger("consumer")
 FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
 # Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
 AWAY_DELAY = 0.5
-SHORTEST_DELAY = min(AWAY_DELAY, FIRST_DELAY / 2)  # of all, jittered or not
 TELL_EVERY = 1.0  # seconds
 ALL = "-infinity"  # where a look at the whole queue begins
 
@@ -187,6 +186,6 @@ def delay(number: int, verdict: Verdict) -> float:
     Jittered, so that not all that failed together meet again.
     """
     if verdict.kind in (Kind.AWAY, Kind.STOPPED):
-        return AWAY_DELAY
+        return max(verdict.retry_after, AWAY_DELAY)
     own = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (number - 1))
     return max(verdict.retry_after, own * random.uniform(0.5, 1))

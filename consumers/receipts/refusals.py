@@ -3,66 +3,100 @@
 A 404 may be about one ride, or about the address; a 401 about one body, or about a secret that
 somebody has just changed. One answer does not tell; what becomes of other receipts does:
 
-    declined ──▶ another attempt ──▶ declined again, and others were taken ──▶ dead: refused
-        ▲             ▲   ▲   │  └─▶ delivered
-        │             │   │   └────▶ declined again, and none was taken ──┐
-        │             │   └── this attempt counts; if it is the last: dead ──┤
-        │             └────── it declines all: this attempt is excused ──────┘
+* *It declines all*: since one was taken, SEVERAL receipts were declined, for QUIET seconds or with
+  IN_A_ROW answers. This says nothing against any of them, as if the receiver were away: the attempt
+  is excused. After QUIET seconds `breaker` holds the others back, and says why. It lasts until one
+  is taken: also where the address was wrong from the start.
+* *It refuses this one*: it was declined SURE times or more, and of the others that were answered
+  since this worker first saw that, at least TAKEN were taken, and MOST_OF_THEM times as many as
+  were declined. Then it is dead, seconds after its first attempt where many receipts come.
+* Else the attempt counts, and another follows: few others come to tell, or the receiver is ill now
+  and then, or it refuses much. A receipt that is never taken uses up its attempts, which takes a
+  quarter of an hour.
 
-* *Others were taken*: after this one was declined, and before it was sent again, another one was
-  taken, as this worker was answered. So where receipts come and go, one that is refused is dead
-  after its second attempt, a second later; and none is dead because all were declined for a while.
-* *It declines all*: SEVERAL receipts were declined for the first time since one was taken. This
-  says nothing against any of them, as if the receiver were away; `breaker` holds the others back,
-  and says why. It lasts until one is taken: also where the address was wrong from the start.
-* Else few receipts come, and this one may use up its attempts.
-
-Each worker judges by its own answers, and forgets them when it ends. That another one was declined
-this receipt, it sees by the reason in its row; that was a delay ago, at least.
+Each worker judges by its own answers, and forgets them when it ends. So after a restart it takes
+nothing for granted, and no row tells it what a receiver said before.
 """
 
 import math
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
-from consumers.receipts.queue import SHORTEST_DELAY, Attempt
-from consumers.receipts.verdict import Kind, Verdict, have_one_status
+from consumers.receipts.queue import Attempt
+from consumers.receipts.verdict import Kind, Verdict
 
-SEVERAL = 5
+SEVERAL, QUIET, IN_A_ROW = 2, 2.0, 10  # receipts; seconds; answers
+EXCUSED_FOR = 10.0  # seconds, and others come first: they may be taken
+SURE, TAKEN, MOST_OF_THEM = 3, 10, 4
 MOST_KNOWN = 10_000  # receipts; some of them are decided by other workers
 
 
+class Since(NamedTuple):
+    """How many answers this worker had had when it first saw a receipt declined."""
+
+    taken: int
+    declined: int
+
+
 class Refusals:
-    """What one worker knows of receipts that were declined. `clock` is the one of its attempts."""
+    """What one worker knows of receipts that were declined. `clock` counts seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self.taken_at = -math.inf  # when the last receipt was taken
-        self._declined_at: dict[int, float] = {}  # by ride: the first time, as far as is known
-        self._since_taken: set[int] = set()  # rides that were declined for the first time
+        self.taken = 0  # receipts, by this worker
+        self._taken_at = -math.inf
+        self._declined = 0  # answers
+        self._since_taken: set[int] = set()  # rides that were declined, up to SEVERAL
+        self._in_a_row = 0  # answers that declined, since one was taken
+        self._known: dict[int, tuple[Since, int]] = {}  # by ride; and how often it was declined
 
-    def decide(self, attempt: Attempt, verdict: Verdict, began: float, taken_at: float) -> Verdict:
+    def decide(self, attempt: Attempt, verdict: Verdict, taken: int) -> Verdict:
         """What is to be written down of an attempt that has ended so.
 
-        It `began` then, and `taken_at` is what that was when it did.
+        `taken` is what that was when the attempt began: what was taken later may have been answered
+        later, too.
         """
         ride_id = attempt.receipt.ride_id
         if verdict.kind is not Kind.DECLINED:
             if verdict.kind is Kind.DELIVERED:
-                self.taken_at = self._clock()
+                self.taken += 1
+                self._taken_at = self._clock()
+                self._in_a_row = 0
                 self._since_taken.clear()
-            self._declined_at.pop(ride_id, None)
+            self._known.pop(ride_id, None)
             return verdict
-        if have_one_status(verdict.reason, attempt.reason):
-            before = self._declined_at.setdefault(ride_id, began - SHORTEST_DELAY)
-            if taken_at > before and len(self._since_taken - {ride_id}) < SEVERAL:
-                del self._declined_at[ride_id]
-                self._since_taken.discard(ride_id)
-                return verdict._replace(kind=Kind.REFUSED)
-        else:
-            self._declined_at[ride_id] = self._clock()
+        self._declined += 1
+        self._in_a_row += 1
+        if len(self._since_taken) < SEVERAL:
             self._since_taken.add(ride_id)
-        if len(self._declined_at) > MOST_KNOWN:
-            del self._declined_at[next(iter(self._declined_at))]
-        declines_all = len(self._since_taken) >= SEVERAL
-        return verdict._replace(kind=Kind.AWAY if declines_all else Kind.RETRY)
+        if self._refuses(attempt, taken):
+            del self._known[ride_id]
+            return verdict._replace(kind=Kind.REFUSED)
+        if self._declines_all():
+            return verdict._replace(kind=Kind.AWAY, retry_after=EXCUSED_FOR)
+        return verdict._replace(kind=Kind.RETRY)
+
+    def _refuses(self, attempt: Attempt, taken: int) -> bool:
+        """Note that a receipt was declined; return whether that is about this receipt."""
+        ride_id = attempt.receipt.ride_id
+        since, times = self._known.get(ride_id, (Since(self.taken, self._declined - 1), 0))
+        self._known[ride_id] = since, times + 1
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        others_taken = taken - since.taken
+        others_declined = self._declined - since.declined - (times + 1)
+        return (
+            attempt.number >= SURE
+            and others_taken >= TAKEN
+            and others_taken >= MOST_OF_THEM * others_declined
+        )
+
+    def _declines_all(self) -> bool:
+        lasts = self.is_quiet or self._in_a_row >= IN_A_ROW
+        return lasts and len(self._since_taken) >= SEVERAL
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was taken for a while."""
+        return self._clock() - self._taken_at >= QUIET

@@ -62,11 +62,6 @@ def judge(status: int, body: bytes = b"", retry_after: float = 0) -> Verdict:
     return Verdict(Kind.REFUSED if status == GONE else Kind.DECLINED, reason)
 
 
-def have_one_status(reason: str, earlier: str | None) -> bool:
-    """Whether what was answered, as `judge` gives the reason, has the status of an earlier one."""
-    return earlier is not None and reason.partition(":")[0] == earlier.partition(":")[0]
-
-
 def one_line(text: str) -> str:
     """What a stranger sent, for a log and a database: one line of printable characters."""
     shown = "".join(character if character.isprintable() else " " for character in text)

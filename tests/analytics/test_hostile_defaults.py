@@ -96,16 +96,29 @@ def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
 
 
 @pytest.mark.parametrize(
-    ("defaults", "said"),
+    ("defaults", "said", "by_others"),
     [
-        ({"default_transaction_read_only": "on"}, database.READ_ONLY),
-        ({"search_path": "nowhere"}, "create in: set search_path to a schema that exists"),
+        (
+            {"default_transaction_read_only": "on"},
+            database.READ_ONLY,
+            "the database's schema is empty",
+        ),
+        (
+            {"search_path": "nowhere"},
+            "create in: set search_path to a schema that exists",
+            database.NOWHERE,
+        ),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_sentence(
-    defaults: dict[str, str], said: str, postgres: Postgres, redis: Redis, tmp_path: Path
+    defaults: dict[str, str],
+    said: str,
+    by_others: str,
+    postgres: Postgres,
+    redis: Redis,
+    tmp_path: Path,
 ) -> None:
     with fresh_world(postgres, redis, tmp_path, defaults) as world:
         migration = world.service("migrations").says(said)
-        others = [world.service(name).says("the database's schema is empty") for name in SERVICES]
+        others = [world.service(name).says(by_others) for name in SERVICES]
         assert not any("Traceback" in each.output.read_text() for each in (migration, *others))

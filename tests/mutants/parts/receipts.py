@@ -164,11 +164,16 @@ MUTANTS = [
         "if False:",
         file="consumers/receipts/interim.py",
     ),
-    refusals("whoever is declined twice is refused", "if taken_at > before and len", "if len"),
+    refusals("whoever is declined three times is refused", "and others_taken >= TAKEN", ""),
     refusals(
         "what was taken after an attempt began counts for it",
-        "if taken_at > before",
-        "if self.taken_at > before",
+        "taken - since.taken",
+        "self.taken - since.taken",
+    ),
+    refusals(
+        "a receiver that takes few of them refuses the others",
+        "and others_taken >= MOST_OF_THEM * others_declined",
+        "",
     ),
     breaker("one failure more, and it pauses", "self._failures >= TRIP", "self._failures > TRIP"),
     worker(
