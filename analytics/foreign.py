@@ -1,14 +1,16 @@
 """Variables that other programs' Spark, Hadoop and Java are set up by, and that are not for us.
 
 Whoever works with Spark has some of them exported for another project: a SPARK_HOME with an older
-Spark, a PYSPARK_PYTHON without our packages, a JAVA_TOOL_OPTIONS that loads an agent. On this
-machine, where SPARK_MASTER is unset, a run leaves all of them out, by their families. Where it is
-set, they are how one sets up a cluster, and hold. JAVA_HOME always holds: it says which Java.
+Spark, a PYSPARK_PYTHON without our packages, a JAVA_TOOL_OPTIONS that loads an agent. A run on this
+machine leaves all of them out, by their families; spark-submit still takes options for it. Where
+SPARK_MASTER names a cluster, they are how one sets that up, and hold. JAVA_HOME always holds: it
+says which Java.
 
 Needs only the standard library: an installer asks about Java, too.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 
@@ -23,6 +25,8 @@ OURS = {"SPARK_MASTER"}  # Spark has no variable of that name
 # What every Java takes more options from, or classes.
 FAMILIES_OF_JAVA = ("_JAVA_", "JDK_")
 SINGLE_OF_JAVA = {"JAVA_TOOL_OPTIONS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS", "CLASSPATH"}
+# Masters. `local-cluster` is not among these: its workers are processes of their own.
+ON_THIS_MACHINE = re.compile(r"local(\[|$)")
 
 
 def keep_out(master: str) -> None:
@@ -30,7 +34,7 @@ def keep_out(master: str) -> None:
 
     Call it before PySpark is imported, which reads some.
     """
-    if not master and not submitted():
+    if (not master or ON_THIS_MACHINE.match(master)) and not submitted():
         for name in [*os.environ]:
             if is_sparks(name) or is_javas(name):
                 del os.environ[name]

@@ -17,7 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from analytics.foreign import submitted
+from analytics.foreign import ON_THIS_MACHINE, submitted
 from analytics.progress import named, shown
 from analytics.unknown_user import introduce_us
 from rocket_rides.errors import Unavailable
@@ -55,8 +55,6 @@ AUTHENTICATED = {"spark.authenticate": "true"}
 # The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
-# `local-cluster` is not among these: its workers are processes of their own.
-ON_THIS_MACHINE = re.compile(r"local(\[|$)")
 
 
 @contextmanager

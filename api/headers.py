@@ -31,9 +31,11 @@ READ = {
 # WSGI has no HTTP_ before these two, so under it they had an underscore.
 UNDERSCORED = {"HTTP_CONTENT_LENGTH", "HTTP_CONTENT_TYPE"}
 
-# RFC 3986's host and port, but without a comma: it joins the values of a header that was sent
-# twice. Empty stands for none, too.
-_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::[0-9]*)?")
+# RFC 3986's host and port, with RFC 6874's zone, but without a comma: it joins the values of a
+# header that was sent twice.
+_HOST = re.compile(
+    r"(?:\[[0-9A-Fa-f:.]+(?:%25[A-Za-z0-9._~%-]+)?\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::[0-9]*)?"
+)
 
 
 def forget_variables() -> None:
@@ -44,8 +46,9 @@ def forget_variables() -> None:
 
 def refuse_ambiguous(environ: WSGIEnvironment) -> None:
     """Raise BadRequest for such headers."""
+    # RFC 9112, 3.2. Granian passes on no header, an empty one, and one that is not ASCII all as
+    # empty. Before HTTP/1.1 there need not be one.
     host = environ.get("HTTP_HOST", "")
-    # RFC 9112, 3.2. Before HTTP/1.1 there need not be one.
     if not _is_host(host) and (host or environ["SERVER_PROTOCOL"] == "HTTP/1.1"):
         raise BadRequest("send one Host header, with a host and perhaps a port")
     if not UNDERSCORED.isdisjoint(environ):

@@ -25,7 +25,8 @@ LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
 WAITED = 0.001  # seconds: a read that takes longer has waited for an entry
 # Entries. Smaller batches are often full without a backlog, so no rest follows them.
 SMALLEST_BATCH = 100
-# Seconds between looks whether the log was wiped, where each look moves an entry of 20 MB or more.
+# Whether the log was wiped is asked rarely where answers move entries of 20 MB or more: after so
+# many times what the last of those took, and so many seconds at least.
 RARELY = 20.0
 
 H = TypeVar("H", bound=Handler)
@@ -119,6 +120,7 @@ class Reader(Generic[H]):
         """The next entries, and whether they arrived while it waited for them."""
         began = time.monotonic()
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self._look_rarely_if_huge(began)
         self.behind = len(entries) == self._batch_size
         just_arrived = bool(entries) and time.monotonic() - began > WAITED
         if just_arrived:  # they were sent a moment ago: give the streamer time to commit them
@@ -131,12 +133,16 @@ class Reader(Generic[H]):
 
         Redis tells that only together with the whole of the first and the last entry.
         """
-        if time.monotonic() < self._look_at:
+        if (began := time.monotonic()) < self._look_at:
             return False
         last_id = self._log.last_id()
-        if self._log.was_cut:
-            self._look_at = time.monotonic() + RARELY
+        self._look_rarely_if_huge(began)
         return as_numbers(last_id) < as_numbers(self.at.redis_id)
+
+    def _look_rarely_if_huge(self, began: float) -> None:
+        if self._log.was_cut:
+            now = time.monotonic()
+            self._look_at = now + RARELY * max(1, now - began)
 
     def _ask(self) -> tuple[Bounds, bool]:
         """How far the log is ours, and whether a repair is due. Raises StateLost.

@@ -1,9 +1,10 @@
 """`python -m demo.honcho`, which is what `.venv/bin/honcho` starts: honcho, for this project.
 
-It takes honcho's arguments, and differs in three things. `.env` is read by python-dotenv, or
+It takes honcho's arguments, and differs in these things. `.env` is read by python-dotenv, or
 refused: honcho's own parser loses lines and alters values. `honcho run` becomes the command, which
 so gets every signal itself, and whose exit status is ours. `honcho start` first says which servers
-the fleet uses, and starts nothing if one of the processes would end at once.
+the fleet uses, and starts nothing if one of the processes would end at once; they run in the
+Procfile's folder. `honcho export` writes what `.env` sets, as python-dotenv reads it.
 """
 
 # ruff: noqa: E402 (until honcho handles Ctrl-C, it ends this at once, without Python's traceback)
@@ -12,11 +13,14 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
-from honcho import command
+from honcho import command, environ
 
 from demo import env_file
 from demo.embedded.failures import NeverStarts
@@ -39,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from demo.start import start  # with the settings, which take longer than all else
 
             start(given, origins)
+        elif given.command == "export":
+            export(given, origins)
         else:
             command.COMMANDS[given.command](given)
     except (Refused, NeverStarts, command.CommandError) as reason:
@@ -57,6 +63,22 @@ def run(argv: Sequence[str]) -> None:
     except OSError as error:
         print(f"{argv[0]} can't be run: {error.strerror}", file=sys.stderr)  # noqa: T201
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from None
+
+
+def export(given: Namespace, names: Iterable[str]) -> None:
+    """Have honcho export these variables, too, which it takes from nothing but a file.
+
+    Raises Refused where honcho's parser, however they are quoted, would alter one.
+    """
+    values = {name: os.environ[name] for name in names}
+    lines = [f"{name}={shlex.quote(value)}\n" for name, value in values.items()]
+    read = environ.parse("".join(lines))
+    if altered := [name for name in values if read.get(name) != values[name]]:
+        raise Refused(f"honcho export: {', '.join(altered)} can't be exported unaltered")
+    with NamedTemporaryFile("w", suffix=".env") as file:
+        file.writelines(lines)
+        file.flush()
+        command.COMMANDS["export"](Namespace(**vars(given) | {"env": file.name}))
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def is_wanted() -> bool:
     made_by_make = honcho.is_file() and honcho.read_text() == environment.HONCHO
     if not (made_by_make and environment.VENV.resolve() == Path(sys.prefix).resolve()):
         return False
-    lacks_java = java.can_be_installed() and not java.is_there()
-    return lacks_java or not environment.has("nightly")
+    lacks_java = java.can_be_installed() and java.lack()
+    return bool(lacks_java) or not environment.has("nightly")
 
 
 if __name__ == "__main__":

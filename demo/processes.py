@@ -13,13 +13,16 @@ from rocket_rides import logs
 
 
 class Lines(Printer):  # type: ignore[misc]
-    """honcho's printer, which ends the fleet when nobody reads its lines any more (`| head`)."""
+    """honcho's printer, which ends the fleet when its lines can't be written any more.
+
+    As in `| head`, when the terminal is gone, or when the disk is full.
+    """
 
     def write(self, message: Message) -> None:
         """Print the lines of one message."""
         try:
             self.show(message)
-        except BrokenPipeError:
+        except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.output.fileno())
             os.kill(os.getpid(), signal.SIGTERM)
 

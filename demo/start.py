@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -50,6 +50,7 @@ def start(given: argparse.Namespace, origins: Mapping[str, Path]) -> None:
         raise Refused(f"{file.procfile} has no process {unknown}") from None
     except (OSError, AssertionError, ValueError) as error:
         raise Refused(f"honcho start: {error}") from None
+    os.chdir(given.app_root)  # to which a Procfile's commands are relative
     config = settings.load()
     in_json = config.log_format == logs.JSON
     printer = (Objects if in_json else Lines)(
@@ -64,7 +65,7 @@ def start(given: argparse.Namespace, origins: Mapping[str, Path]) -> None:
     if not given.processes:  # else others may run elsewhere
         preflight.require_room(config)
     for line in preflight.servers(config, origins):
-        now = datetime.now(UTC).astimezone()
+        now = datetime.now()  # noqa: DTZ005 (as honcho itself, which every TZ suits)
         printer.write(Message("line", line, now, SYSTEM_PRINTER_NAME, None))
     preflight.require_secrets(config, wanted)  # for which a forgotten URL may be the reason
     fleet.loop()

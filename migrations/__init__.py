@@ -9,7 +9,8 @@ from alembic.config import Config
 def config(url: str, cell: int | None = None) -> Config:
     """Alembic's configuration for the database at `url`; there is no ini file."""
     alembic = Config()
-    alembic.set_main_option("script_location", str(Path(__file__).parent))
+    folder = str(Path(__file__).parent).replace("%", "%%")  # as in an ini file
+    alembic.set_main_option("script_location", folder)
     alembic.attributes.update(url=url, cell=cell)
     return alembic
 

@@ -152,7 +152,8 @@ class Settings(BaseSettings):
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     """Its port. Unset: the one after the API's."""
     warehouse_dir: Path | None = None
-    """The folder of rides that Spark has read, one per database. Unset: `DATA_DIR/warehouse`."""
+    """The folder of rides that Spark has read, one per database; delta-rs reads no path with `%41`
+    or the like. Unset: `DATA_DIR/warehouse`."""
     warehouse_retention_days: int = Field(default=30, ge=2, le=36500)
     """Days for which the warehouse keeps its earlier versions: 2 or more, so that the last run's is
     still there."""
@@ -220,8 +221,9 @@ class Settings(BaseSettings):
         return self.redis_url or embedded_redis_url(self._trusted_sockets())
 
     def _trusted_sockets(self) -> Path:
-        socket_folder.require_trusted(self.socket_dir)
-        return self.socket_dir
+        sockets = self.socket_dir
+        socket_folder.require_trusted(sockets, self.data_dir)
+        return sockets
 
     @property
     def api_address(self) -> str:
@@ -268,12 +270,13 @@ def embedded_postgres_url(sockets: Path) -> str:
 
     The port is part of the socket's name. An empty hostaddr is none, and not PGHOSTADDR's.
     """
-    host = quote(str(sockets), safe="")
+    host = quote(os.fsencode(sockets), safe="")
     return f"postgresql://postgres@/{DATABASE_NAME}?host={host}&port={EMBEDDED_PORT}&hostaddr="
 
 
 def embedded_redis_url(sockets: Path) -> str:
-    return f"unix://{sockets}/redis.sock"
+    """Of any folder: a `#` or a `%41` in its path is a part of that, and not of the URL."""
+    return f"unix://{quote(os.fsencode(sockets))}/redis.sock"
 
 
 def load() -> Settings:

@@ -68,9 +68,10 @@ def _of_redis(log: Log) -> list[str]:
 
 
 def fsync_warnings(log: Log) -> list[str]:
-    """A warning if Redis answers before an entry is on disk. Raises Forbidden where it may not ask.
+    """A warning if Redis answers before an entry is on disk.
 
-    That leaves an entry in the server's ACL LOG: ask once.
+    Raises redis.ResponseError where it may not ask. That leaves an entry in the server's ACL LOG:
+    ask once.
     """
     reply = log.command("CONFIG", "GET", "appendfsync")
     found = reply[1].decode() if reply else "unknown"

@@ -8,6 +8,7 @@ import secrets
 import psycopg
 
 from rocket_rides.errors import Unavailable
+from rocket_rides.log import LARGEST_ID
 from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
 
 VOID_KEPT = 100
@@ -39,13 +40,21 @@ NEVER_SENT = """
     WHERE NOT EXISTS (SELECT FROM checkpoints WHERE position > last_sent_id)
       AND NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
 """
-# Leaves such rows out, up to the next staged record: the next `prev` shows them as a gap.
-LEAVE_OUT = (
-    "UPDATE streamer_state SET last_sent_id = missing.last, records_sent = records_sent + rows"
-    " FROM (SELECT max(id) AS last, count(*) AS rows FROM log_records, streamer_state"
-    " WHERE id > last_sent_id AND id < coalesce((SELECT min(id) FROM staged_log_records),"
-    " 9223372036854775807)) missing WHERE rows > 0"
-)
+# Leaves such rows out, up to the next staged record: the next `prev` shows them as a gap. Only what
+# is settled: a transaction in flight may yet stage a lower one. Compare-and-set, since a leader may
+# be sending.
+LEAVE_OUT = f"""
+    UPDATE streamer_state SET last_sent_id = bare.last, records_sent = records_sent + bare.rows
+    FROM (
+        SELECT max(id) AS last, count(*) AS rows FROM log_records
+        WHERE id > %(last_sent)s AND id <= %(settled)s AND id < coalesce(
+            (SELECT min(id) FROM staged_log_records WHERE id > %(last_sent)s), {LARGEST_ID}
+        )
+    ) bare
+    WHERE last_sent_id = %(last_sent)s AND bare.rows > 0
+      AND EXISTS ({NEVER_SENT})
+    RETURNING bare.rows
+"""  # noqa: S608 (no value is put in)
 OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
 START = "SELECT cell_start()"
 
@@ -62,11 +71,21 @@ def begin(connection: psycopg.Connection) -> Term:
     if row := connection.execute(NEVER_SENT).fetchone():
         raise Unavailable(
             f"row {row[0]} was inserted without its record, so the log can't have it. Nothing is"
-            f" sent until you run this, and readers then heal it from its table: {LEAVE_OUT}"
+            " sent until you run python -m streamer.repair; readers then heal it from its table"
         )
     raise StateLost(
         f"says that nothing after position {last_sent(connection)} was sent, but more was"
     )
+
+
+def leave_out(connection: psycopg.Connection, settled: int) -> int:
+    """Let the log go on after rows that were inserted without records; returns how many they were.
+
+    `settled` is the position up to which no transaction is open (`streamer.barrier`).
+    """
+    values = {"last_sent": last_sent(connection), "settled": settled}
+    row = connection.execute(LEAVE_OUT, values).fetchone()
+    return row[0] if row else 0
 
 
 def disown(connection: psycopg.Connection, upto: int) -> None:

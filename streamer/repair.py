@@ -13,6 +13,9 @@ is set back below the lowest of these records, under a new generation, and rolls
 again. Only readers outside this project have to be told of these records: the log will never
 contain them.
 
+Rows that were inserted without records, and on which the next leader would stop, it leaves out of
+the log; readers heal them from their tables.
+
 A crash leaves behind, by the step at which it comes:
 
 * before the log is disowned: nothing.
@@ -81,15 +84,16 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
         return records, named
 
 
-def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None:
+def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> int:
     """Wait until no open transaction can still commit a stranded record; logs who is waited for.
 
-    Or until `stop`. Raises psycopg.Error.
+    Or until `stop`. Returns the position up to which that is so. Raises psycopg.Error.
     """
     barrier = Barrier(connection)
-    barrier.settled()
+    settled = barrier.settled()
     while barrier.waiting and not stop.wait(POLL):
-        barrier.settled()
+        settled = barrier.settled()
+    return settled
 
 
 def main() -> None:
@@ -101,14 +105,18 @@ def main() -> None:
     try:
         with database.connect(config.postgres_url, "repair") as connection:
             database.require_current_schema(connection, config.cell)
-            wait_for_writers(connection, stop)
+            settled = wait_for_writers(connection, stop)
             if stop:
                 raise SystemExit("not repaired: stopped")
             records, consumers = repair(connection)
+            left_out = leaders_term.leave_out(connection, settled)
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(f"not repaired: {errors.in_one_line(reason)}") from None
+    if left_out:
+        logger.info("rows without records, left out of the log: %d", left_out)
     if not records:
-        logger.info("nothing to repair: no record is stranded")
+        if not left_out:
+            logger.info("nothing to repair: no record is stranded")
         return
     named = ", ".join(map(str, records[:10]))
     more = f" and {len(records) - 10} more" if len(records) > 10 else ""

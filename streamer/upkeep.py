@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterable, Mapping
 
 import psycopg
+import redis
 
-from rocket_rides.log import Forbidden, Log
+from rocket_rides.log import Clustered, Log
 from streamer import checks
 from streamer.trimming import Trimmer
 
@@ -48,7 +49,9 @@ class Alarms:
         if self._may_ask:
             try:
                 return dict.fromkeys(checks.fsync_warnings(log), logging.WARNING)
-            except Forbidden:
+            except Clustered:
+                raise
+            except redis.ResponseError:  # hosted servers refuse it in words of their own
                 self._may_ask = False
         return {checks.MAY_NOT_ASK: logging.INFO}
 

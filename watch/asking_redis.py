@@ -1,11 +1,16 @@
 """What Redis says of the log and of the rollup's dirty minutes.
 
 Rights that it needs in Redis: keys `~STREAM_NAME ~STREAM_NAME/rollup/*`, commands `+xinfo|stream
-+time +memory|usage +zcard`. What this user may not ask for is None, or 0 for the log's bytes.
++xlen +time +memory|usage +zcard`. What this user may not ask for is None, or 0 for the log's bytes.
+
+XINFO STREAM answers with the whole of the first and the last entry. Where somebody has appended a
+huge one, Redis is busy with that answer for a second or longer: so it is asked for rarely, and
+meanwhile the log's length is known, and what else was known before.
 """
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import redis
@@ -17,7 +22,7 @@ from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 
 TIMEOUT = 0.6  # seconds of a single command
-RARELY = 20.0  # seconds between looks that each move an entry of 20 MB or more
+RARELY = 500  # times what the XINFO STREAM took that moved an entry of 20 MB or more
 SAMPLES = 5  # of a stream's nodes and groups, from which Redis estimates its size
 
 T = TypeVar("T")
@@ -30,6 +35,7 @@ class AskingRedis:
         self._url, self._stream = url, stream
         self._connected: Log | None = None
         self._kept: LogFacts | None = None
+        self._newest: int | None = None  # entry of those, in milliseconds of Redis' clock
         self._keep_until = 0.0
 
     def ask(self) -> LogFacts | None:
@@ -69,28 +75,49 @@ class AskingRedis:
         except Forbidden:
             return None
 
-    def _look_at_the_log(self) -> LogFacts:
+    def _look_at_the_log(self) -> LogFacts | None:
         log = self._log
-        if self._kept and time.monotonic() < self._keep_until:
-            return self._kept
-        now = log.clock()
+        now = log.clock()  # first: a server that is away must not seem to have a huge entry
+        began = time.monotonic()
+        is_resting = began < self._keep_until
+        length = self._length() if is_resting or not self._kept else None
+        if is_resting:
+            return self._as_kept(length, now)
         try:
             reply = log.command("XINFO", "STREAM", log.name)
         except redis.ResponseError as error:
             if "no such key" in str(error):
                 return LogFacts(0, 0, None)
             raise
-        if log.was_cut:  # XINFO answers with the whole of the first and the last entry
-            self._keep_until = time.monotonic() + RARELY
+        except redis.ConnectionError as error:
+            if not _hangs(error):
+                raise
+            self.close()
+            self._rest(began)
+            return self._as_kept(length, now)
+        if log.was_cut:
+            self._rest(began)
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
         last_entry = facts[b"last-entry"]
-        age = None
-        if last_entry:
-            age = max(0, now - as_numbers(last_entry[0].decode())[0]) / 1000
-        self._kept = LogFacts(
-            int(facts[b"length"]), self._bytes(), age, int(facts.get(b"entries-added", 0))
-        )
-        return self._kept
+        self._newest = as_numbers(last_entry[0].decode())[0] if last_entry else None
+        length, added = int(facts[b"length"]), int(facts.get(b"entries-added", 0))
+        self._kept = LogFacts(length, self._bytes(), None, added)
+        return self._as_kept(length, now)
+
+    def _rest(self, began: float) -> None:
+        now = time.monotonic()
+        self._keep_until = now + RARELY * (now - began)
+
+    def _as_kept(self, length: int | None, now: int) -> LogFacts | None:
+        """What was known last, with the length as it is, and the age if that is known."""
+        if length is not None and (self._kept is None or self._kept.length != length):
+            self._newest = None
+            self._kept = replace(self._kept or LogFacts(0, 0, None), length=length)
+        age = None if self._newest is None else max(0, now - self._newest) / 1000
+        return self._kept and replace(self._kept, last_entry_seconds=age)
+
+    def _length(self) -> int | None:
+        return self._if_allowed(self._log.length)
 
     def _bytes(self) -> int:
         words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]

@@ -189,6 +189,7 @@ class Database:
     failed_run: Run | None = None
     failed_runs: int = 0  # up to MOST
     run_under_way: Run | None = None
+    oldest_ride_at: datetime | None = None  # None without rides, or where it has no known time
     anybody: bool = True  # whether any process of a fleet has a session, the API's included
 
 

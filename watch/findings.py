@@ -80,13 +80,17 @@ def wrong(run: CompletedRun) -> str:
 
 
 def late(database: Database, at: datetime) -> str:
-    """That no run was completed for too long, while there are rides."""
-    run = database.completed_run
-    if not run or not database.rides.newest or (at - run.at).total_seconds() <= RUNS_LATE:
+    """That no run was completed for too long, or ever, while there are rides."""
+    run, oldest = database.completed_run, database.oldest_ride_at
+    last = run.at if run else oldest
+    if not last or not database.rides.newest or (at - last).total_seconds() <= RUNS_LATE:
         return ""
+    lacking = "the last completed run of the reconciliation ended"
+    if not run:
+        lacking = "no run of the reconciliation was completed since the first ride,"
     return (
-        f"the last completed run of the reconciliation ended {since(run.at, at)} ago:"
-        " the process reconciler says why; make reconcile runs one now"
+        f"{lacking} {since(last, at)} ago: the process reconciler says why; make reconcile runs one"
+        " now"
     )
 
 

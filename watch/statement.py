@@ -21,6 +21,11 @@ from watch.reconciled import (
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is over so many seconds, or so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
 
+# Since when there is something to reconcile.
+OLDEST_RIDE_AT = """
+    SELECT CASE WHEN isfinite(created_at) THEN created_at END FROM rides ORDER BY id LIMIT 1
+"""
+
 # All sessions of the fleet, by application name. One that is starting has not begun to work yet; a
 # silent one hangs, by the rule of `rocket_rides.health`. A session whose state Postgres hides from
 # this user does not count as silent.
@@ -136,7 +141,8 @@ FACTS = f"""
             'receipts', ({RECEIPTS_FACTS}), 'set_aside_entries', ({SET_ASIDE_ENTRIES}),
             'reconciliations', ({PROVEN_SUMS}), 'completed_run', ({COMPLETED_RUN}),
             'failed_run', ({FAILED_RUN}), 'failed_runs', ({FAILED_RUNS}),
-            'run_under_way', ({RUN_UNDER_WAY}), 'anybody', EXISTS (SELECT FROM known)
+            'run_under_way', ({RUN_UNDER_WAY}), 'oldest_ride_at', ({OLDEST_RIDE_AT}),
+            'anybody', EXISTS (SELECT FROM known)
         ),
         'kept', ({KEPT})
     )::text

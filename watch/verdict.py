@@ -123,14 +123,14 @@ def _wrong(database: Database) -> Iterator[Problem]:
 
 def _found(database: Database, at: datetime) -> Iterator[Problem]:
     """What the last completed run of the reconciliation leaves to a person."""
-    if not (run := database.completed_run):
-        return
-    told: tuple[tuple[str, Kind], ...] = (
-        (findings.holds(run), "held"),
-        (findings.gone(run), "dead"),
-        (findings.behind(run), "lags"),
-        (findings.late(database, at), "lags"),
-    )
+    told: list[tuple[str, Kind]] = [(findings.late(database, at), "lags")]
+    if run := database.completed_run:
+        told = [
+            (findings.holds(run), "held"),
+            (findings.gone(run), "dead"),
+            (findings.behind(run), "lags"),
+            *told,
+        ]
     yield from (Problem(what, kind) for what, kind in told if what)
 
 

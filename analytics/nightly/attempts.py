@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
+from time import localtime, strftime
 
 from analytics.nightly import child
 from analytics.prerequisites import require_java, require_packages
@@ -52,7 +53,7 @@ def run_with_retries(
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
             return
-        logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
+        logger.info("trying again at %s", strftime("%H:%M:%S", localtime(again.timestamp())))
         wait_until(again, stop)
 
 

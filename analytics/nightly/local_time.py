@@ -52,10 +52,20 @@ def local_zone() -> tzinfo:
             return reload_localzone()
     except Exception:  # of many kinds: a missing zone, a folder, a broken file, contradictions
         given = os.environ.get("TZ")
-    if given and not SPELLED_OUT.fullmatch(given):
+    if given and not (SPELLED_OUT.fullmatch(given) and _is_within_a_day()):
         logger.warning("TZ=%s names no time zone that is known here: it means UTC", ascii(given))
         return UTC
     return LocalTime()
+
+
+def _is_within_a_day() -> bool:
+    """Whether it is always less than a day from UTC: POSIX allows a day, `datetime` doesn't."""
+    try:
+        for day in range(365):
+            _by_the_c_library(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(day))
+    except ValueError:
+        return False
+    return True
 
 
 def _by_the_c_library(moment: datetime) -> datetime:

@@ -2,7 +2,8 @@
 
 That user may be unable to reach the checkout, below /root for example. No permissions outside the
 project's own folders are changed; instead, the servers' files go into a folder in /var/lib. Users
-other than root run the servers as themselves, and none of this applies to them.
+other than root run the servers as themselves, and none of this applies to them. No start hides data
+that exists: where it is out of reach, or in both folders, root is told so.
 
 What root is about to change or to write into is opened once, never through a symbolic link, and
 then asked whose it is: between a look at a name and its use, another user may swap what it names.
@@ -11,6 +12,7 @@ then asked whose it is: between a look at a name and its use, another user may s
 import errno
 import os
 import pwd
+import shlex
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ from demo.embedded.failures import NeverStarts
 from rocket_rides import socket_folder
 
 PRIVATE, PRIVATE_FILE = 0o700, 0o600
+FALLBACKS = Path("/var/lib")
+DATA = "postgres", "redis"  # the servers' data folders
 IS_PLAIN = {"folder": stat.S_ISDIR, "file": stat.S_ISREG}
 # Asked of the kernel, as that user.
 REACHES = 'for each; do test -r "$each" -a -x "$each" || exit 1; done'
@@ -67,16 +71,34 @@ class Account:
         """The folder for the servers' files: `data`, or one in /var/lib if `data` is out of reach.
 
         Once the one in /var/lib exists it stays in use: a change of permissions on a parent folder
-        must not hide the data stored there. Raises NeverStarts as `require_trusted` does.
+        must not hide the data stored there; an empty one hides nothing. Raises NeverStarts as
+        `require_trusted` does, and where there is data in both, or in `data`, out of reach.
         """
+        data = data.absolute()  # `reaches` asks from elsewhere
         data.mkdir(parents=True, exist_ok=True)
         require_trusted(data)
-        fallback = Path("/var/lib") / socket_folder.name(data)
-        if not self.is_other or (not fallback.exists() and self.reaches(data)):
+        if not self.is_other:
+            return data.resolve()
+        fallback = _fallback(data)
+        if is_here := has_data(data):
+            self._require_the_only(data, fallback)
+        if is_here or (not fallback.exists() and self.reaches(data)):
             return data.resolve()
         fallback.mkdir(exist_ok=True)
         require_trusted(fallback)
         return fallback
+
+    def _require_the_only(self, data: Path, fallback: Path) -> None:
+        if has_data(fallback):
+            raise NeverStarts(
+                f"there is data both in {data} and in {fallback}, and only one can be used: keep"
+                f" both, but move the {' and '.join(DATA)} of the one that is not wanted elsewhere"
+            )
+        if not self.reaches(data):
+            raise NeverStarts(
+                f"there is data in {data}, which user {socket_folder.called(self.uid)} can't reach,"
+                " as whom the servers run: let that user enter the folder and those above it"
+            )
 
     def make_private(self, folder: Path) -> None:
         """Create `folder` for this account alone. Raises NeverStarts if another user owns it."""
@@ -113,18 +135,39 @@ class Account:
                 raise NeverStarts(f"{path} is not a plain {kind}; remove it first")
             if found.st_uid not in (self.uid, os.geteuid()):
                 raise NeverStarts(
-                    f"{path} belongs to another user, {found.st_uid}; remove it first"
+                    f"{path} belongs to another user, {found.st_uid}{self._way_out(path)}"
                 )
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _way_out(self, path: Path) -> str:
+        if path.name not in DATA:
+            return "; remove it first"
+        chown = f"chown -R {self.uid}:{self.gid} {shlex.quote(str(path))}"
+        return f": `{chown}` keeps it; or run the fleet as its owner"
+
+
+def has_data(folder: Path) -> bool:
+    """Whether a server has made its data folder in there."""
+    return any((folder / name).exists() for name in DATA)
+
+
+def _fallback(data: Path) -> Path:
+    """The folder in /var/lib: one that was named after the path as it was given stays in use."""
+    given = FALLBACKS / socket_folder.name_of(str(data))
+    return given if given.exists() else FALLBACKS / socket_folder.name(data)
 
 
 def require_trusted(folder: Path) -> None:
     """Raise NeverStarts if somebody else owns the folder, who may replace whatever is in it."""
     owner = folder.stat().st_uid
     if not socket_folder.trusts(owner):
-        raise NeverStarts(f"{folder} belongs to another user, {owner}: set another DATA_DIR")
+        keep = f"`chown {os.geteuid()} {shlex.quote(str(folder))}` by root keeps what is in it"
+        raise NeverStarts(
+            f"{folder} belongs to another user, {owner}, who may replace what is in it: {keep}, if"
+            " you trust that; or run the fleet as its owner, or set another DATA_DIR"
+        )
 
 
 def server_account() -> Account:

@@ -37,6 +37,7 @@ class Server(ABC):
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
     reason: ClassVar[re.Pattern[str]]  # matches its reason for exiting in its log
+    blames_data: ClassVar[re.Pattern[str]]  # matches a reason that is in its data folder
 
     def __init__(
         self, data: Path, sockets: Path, settings: Mapping[str, str] | None = None

@@ -67,6 +67,10 @@ class Postgres(Server):
     orphan_signal = signal.SIGQUIT
     # Leaves out that it is starting up, which it tells whoever comes too early.
     reason = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.*)(?:\n.* DETAIL:  (.*))?")
+    blames_data = re.compile(
+        r"database files|find the database system|valid data directory|control file|pg_control"
+        r"|checkpoint|\bWAL\b|\bredo\b|relation mapping"
+    )
 
     def __init__(
         self, data: Path, sockets: Path, settings: Mapping[str, str] | None = None
@@ -132,6 +136,10 @@ class Redis(Server):
     stop_signal = signal.SIGTERM
     orphan_signal = signal.SIGKILL  # what it acknowledged is on disk
     reason = re.compile(r" # (.*)")
+    blames_data = re.compile(
+        r"^(?!Can't|.*(?:No space|[Pp]ermission denied))"
+        ".*(?:append only file|append log file|AOF|RDB|loading the DB|Data file)"
+    )
 
     def __init__(
         self,

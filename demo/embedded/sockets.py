@@ -6,7 +6,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from demo.embedded.account import Account
+from demo.embedded.account import PRIVATE, Account
 from demo.embedded.failures import NeverStarts
 from rocket_rides import socket_folder
 from rocket_rides.errors import in_one_line
@@ -47,9 +47,14 @@ class Sockets:
                 self._expected.unlink()
 
     def keep(self) -> None:
-        """Make the link again if somebody removed it; the servers' starts make the folder."""
+        """Make the link again if somebody removed it, and what the folder elsewhere was in.
+
+        The servers' starts make the folder.
+        """
         with contextlib.suppress(OSError):  # a missing data folder is said by the servers
             self._link()
+            if self.folder != self._expected:
+                self.folder.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
 
     def _link(self) -> None:
         link = self._expected

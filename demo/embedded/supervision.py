@@ -71,17 +71,23 @@ class Supervised:
         except ServerFailed as error:
             # One that has served before is tried again: its disk may be full, for example.
             if isinstance(error, RefusedToStart) and not server.has_served:
-                raise NeverStarts(
-                    f"{server.name} can't use its data in {server.folder}:"
-                    f" {str(error).rstrip('.')}."
-                    " Restore that folder, or move it away to start with an empty one"
-                ) from None
+                raise NeverStarts(_why_never(server, str(error).rstrip("."))) from None
             if not stop:
                 self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
         else:
             self._was_up = True
             self._complaint = Complaint()
             logger.info("%s runs on the data in %s", server.name, server.folder)
+
+
+def _why_never(server: Server, reason: str) -> str:
+    """Advises to move the data away only where that is what the server complains about."""
+    if server.blames_data.search(reason.replace(str(server.home), "")):
+        return (
+            f"{server.name} can't use its data in {server.folder}: {reason}."
+            " Restore that folder, or move it away to start with an empty one"
+        )
+    return f"{server.name} can't be started: {reason}. Its data in {server.folder} is left as it is"
 
 
 def stop_last(servers: Sequence[Server]) -> None:

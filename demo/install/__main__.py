@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from demo.install import environment, java
+from demo.install import environment
 from demo.install.environment import LOCKS, VENV
 from demo.install.steps import StepFailed, Steps
 
@@ -30,15 +30,18 @@ def left(parts: list[str]) -> dict[str, Callable[[Steps], None]]:
         if not environment.is_sound():
             steps["creating the virtual environment, .venv"] = environment.make_venv
         steps[f"installing packages for {', '.join(named)}"] = partial(environment.install, named)
-    if "java" in parts and not java.is_there():
-        steps["installing Java for the nightly job"] = java.install
+    if "java" in parts:
+        from demo.install import java  # which takes a while, and which a fleet does not need
+
+        if java.lack():
+            steps["installing Java for the nightly job"] = java.install
     return steps
 
 
 def wait_for_others(steps: Steps) -> None:
-    """Take the lock, which is held to the end of this process."""
+    """Lock the folder itself, until this process ends."""
     VENV.mkdir(exist_ok=True)
-    lock = os.open(VENV, os.O_RDONLY)  # the folder itself is what is locked
+    lock = os.open(VENV, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -54,7 +57,7 @@ def main() -> None:
     arguments = parser.parse_args()
     steps = Steps(quiet=arguments.quiet)
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # see the Makefile
+        signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # ignored so far: demo/foreground
         if left(arguments.parts):
             wait_for_others(steps)
             for label, take in left(arguments.parts).items():
@@ -62,8 +65,6 @@ def main() -> None:
                 take(steps)
     except (OSError, ValueError, StepFailed) as reason:  # the disk is full, or a setting is wrong
         sys.exit(str(reason).splitlines()[-1] if arguments.quiet else str(reason))
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

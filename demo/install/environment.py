@@ -1,9 +1,9 @@
 """The virtual environment, .venv, and the packages in it. Both are judged by trying them."""
 
-import importlib.util
 import shutil
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
@@ -15,14 +15,15 @@ VENV = PROJECT / ".venv"
 LOCKS = {part: f"{part}.txt" for part in ("fleet", "telemetry", "fast", "dev", "uv")}
 LOCKS["nightly"] = "analytics.txt"
 PYTHON = (f"{VENV}/bin/python", "-I")
-IS_OURS = "import os, pip, sys; sys.exit(not os.path.samefile(sys.prefix, sys.argv[1]))"
+# Whether it has pip, which would take a while to import, and is that of this folder.
+IS_OURS = """import os, sys; from importlib.machinery import PathFinder
+sys.exit(not (PathFinder.find_spec("pip") and os.path.samefile(sys.prefix, sys.argv[1])))"""
 # A lock is complete, so dependencies need not be resolved. For Spark that would take a build.
 LOCKED = ("--require-hashes", "--no-deps")
 PIP = (*PYTHON, "-m", "pip", "--disable-pip-version-check", "install", *LOCKED)
 UV = (f"{VENV}/bin/uv", "pip", "install", "--python", PYTHON[0], *LOCKED)
 CHECK = (*UV, "--check", "--offline", "--cache-dir", f"{VENV}/.cache")
-# `.venv/bin/honcho` is this project's own, which reads .env as all else does.
-HONCHO = '#!/bin/sh\nexec "${0%/*}/../../demo/python" -m demo.honcho "$@"\n'
+HONCHO = (PROJECT / "demo/launcher").read_text()  # this project's own, which reads .env as all do
 
 
 def is_sound(*checks: Sequence[str]) -> bool:
@@ -41,7 +42,7 @@ def has(*parts: str) -> bool:
 
 def make_venv(steps: Steps) -> None:
     """Create it, with pip, after clearing the remains of another. Raises StepFailed."""
-    if not importlib.util.find_spec("ensurepip"):
+    if not find_spec("ensurepip"):
         package = f"python3.{sys.version_info.minor}-venv"
         raise StepFailed(f"{sys.executable} lacks ensurepip (Debian: apt install {package})")
     steps.run([sys.executable, "-I", "-m", "venv", "--clear", str(VENV)])
@@ -58,15 +59,12 @@ def install(parts: Sequence[str], steps: Steps) -> None:
         shutil.rmtree(half)
     configured = sources.settings([*PYTHON, "-m", "pip"])
     try:
-        if not _succeed((*CHECK, *_locks("uv"))):
-            steps.run([*PIP, "--only-binary", ":all:", *_locks("uv")], configured)
+        steps.run([*PIP, "--only-binary", ":all:", *_locks("uv")], configured)
         steps.run([*UV, *_locks(*parts)], configured)
     except (OSError, StepFailed) as reason:
         steps.note(f"{reason}\nuv failed; trying pip")
         steps.run([*PIP, *_locks(*parts)], configured)
-    honcho = VENV / "bin/honcho"
-    honcho.write_text(HONCHO)
-    honcho.chmod(0o755)
+    shutil.copy(PROJECT / "demo/launcher", VENV / "bin/honcho")
     if not has(*parts):
         raise StepFailed(f"all seems to be installed, but is not in {VENV}")
 

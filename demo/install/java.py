@@ -17,12 +17,13 @@ PACKAGE = f"default-jre-headless (>= 2:1.{OLDEST_JAVA})"
 SATISFY = ("satisfy", "--yes", "--no-install-recommends", PACKAGE)
 
 
-def is_there() -> bool:
-    """Whether this machine has a suitable Java."""
-    with suppress(Unavailable):
+def lack() -> str:
+    """What this machine lacks, or nothing if it has a suitable Java."""
+    try:
         require_java()
-        return True
-    return False
+    except Unavailable as reason:
+        return str(reason)
+    return ""
 
 
 def can_be_installed() -> bool:
@@ -33,12 +34,10 @@ def can_be_installed() -> bool:
 def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
     for command in (SATISFY, ["update"], SATISFY) if can_be_installed() else ():
-        if not is_there():
+        if lack():
             with suppress(StepFailed):
                 steps.run([*APT_GET, *command], {"DEBIAN_FRONTEND": "noninteractive"})
-    try:
-        require_java()
-    except Unavailable as reason:
+    if reason := lack():
         if can_be_installed():
             steps.note("apt-get can't install Java now, or this release only has an older one")
-        steps.note(str(reason))
+        steps.note(reason)

@@ -15,18 +15,11 @@ from demo.install.steps import StepFailed, without_others
 
 # pip's options, and uv's variables for them.
 SHARED = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "no-index": "UV_NO_INDEX",
-    "trusted-host": "UV_INSECURE_HOST",
-    "cert": "SSL_CERT_FILE",
-    "client-cert": "SSL_CLIENT_CERT",
-    "proxy": "ALL_PROXY",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "retries": "UV_HTTP_RETRIES",
-    "no-cache-dir": "UV_NO_CACHE",
-}
+    "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX", "trusted-host": "UV_INSECURE_HOST", "no-cache-dir": "UV_NO_CACHE",
+    "cert": "SSL_CERT_FILE", "client-cert": "SSL_CLIENT_CERT", "proxy": "ALL_PROXY",
+    "timeout": "UV_HTTP_TIMEOUT", "retries": "UV_HTTP_RETRIES",
+}  # fmt: skip
 # The last two choose whose certificates are trusted.
 PIPS = ["cache-dir", "keyring-provider", "resume-retries", "use-feature", "use-deprecated", *SHARED]
 UVS = re.compile("UV_.*(INDEX|LINKS|HOST|HTTP|TIMEOUT|CACHE|KEYRING|CREDENTIALS|CERTS|TLS|OFFLINE)")
@@ -54,9 +47,8 @@ def of_pip(pip: Sequence[str]) -> dict[str, str]:
         raise StepFailed(" ".join(told.stderr.split()))
     options = re.findall(r"^(global|install)\.([\w-]+)=(.*)$", told.stdout, re.MULTILINE)
     found = {option: ast.literal_eval(value) for _, option, value in sorted(options)}
-    for name, value in os.environ.items():
-        if name.startswith("PIP_"):
-            found[name[4:].lower().replace("_", "-")] = value
+    given = {name for name in os.environ if name.startswith("PIP_")}
+    found |= {name[4:].lower().replace("_", "-"): os.environ[name] for name in given}
     found = {OLD.get(name, name): " ".join(value.split()) for name, value in found.items()}
     return {option: found[option] for option in PIPS if option in found}
 

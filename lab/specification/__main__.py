@@ -8,6 +8,7 @@ or a sabotage does not break the guarantee that it is about.
 import argparse
 import gc
 import multiprocessing
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -94,6 +95,8 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="seconds instead of minutes")
     parser.add_argument("--sabotage", choices=SABOTAGES, help="break a step, and tell the story")
     arguments = parser.parse_args()
+    # make starts it with Ctrl-C ignored (see demo/foreground), and the pool's processes inherit it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if name := arguments.sabotage:
         number, kind, bounds = SABOTAGES[name]
         sys.exit(told(name, kind(name, **bounds)) != number)

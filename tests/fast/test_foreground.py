@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from lab.processes import clean_environment
 from rocket_rides.settings import PROJECT
 
 PATIENCE = 30  # seconds; only a broken test waits that long
@@ -99,6 +101,36 @@ def test_sigterm_for_make_reaches_the_program(tmp_path: Path) -> None:
         make.terminate()
         assert "told to end" in said(terminal)
         assert make.wait(PATIENCE) == -signal.SIGTERM
+
+
+def test_a_program_starts_without_a_standard_input(tmp_path: Path) -> None:
+    with making(tmp_path, "exec ./foreground echo ready <&-") as (_, terminal):
+        assert said(terminal).split()[-3:] == ["ready", "went", "on"]
+
+
+@pytest.mark.parametrize("program", ["lab.specification", "demo.honcho run sleep 60"])
+def test_each_program_that_make_starts_heeds_ctrl_c(program: str) -> None:
+    """It begins with Ctrl-C ignored, and so do all that it starts."""
+    with subprocess.Popen(
+        [sys.executable, "-m", *program.split()],
+        cwd=PROJECT,
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    ) as process:
+        until = time.monotonic() + PATIENCE
+        try:
+            while process.poll() is None and time.monotonic() < until:
+                os.killpg(process.pid, signal.SIGINT)
+                time.sleep(0.05)
+            assert process.poll() == -signal.SIGINT
+            assert process.stderr
+            assert process.stderr.read() == b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_any_other_failure_is_one(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """honcho for this project: `run` becomes the command; `start` says and asks first what it can."""
 
 import os
+import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from demo import preflight
+from demo.install.environment import HONCHO
 from lab.ports import free_ports
 from lab.processes import clean_environment
 from rocket_rides.settings import PORTS, PROJECT, Settings
@@ -29,12 +32,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def honcho(folder: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def honcho(
+    folder: Path, *arguments: str, output: int = subprocess.PIPE, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [sys.executable, "-m", "demo.honcho", "--app-root", str(folder), *arguments],
         cwd=PROJECT,
         env=clean_environment() | environment,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.PIPE,
         text=True,
         pipesize=PIPE,
@@ -49,7 +54,7 @@ def honcho(folder: Path, *arguments: str, **environment: str) -> Iterator[subpro
 
 def told(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
     """The exit status, and what it wrote on stdout and on stderr."""
-    with honcho(folder, *arguments, **environment) as process:
+    with honcho(folder, *arguments, output=subprocess.PIPE, **environment) as process:
         said, complained = process.communicate(timeout=PATIENCE)
     return process.returncode, said, complained
 
@@ -124,6 +129,57 @@ def test_start_says_first_which_servers_it_uses(folder: Path) -> None:
     assert status == 0
 
 
+@pytest.mark.parametrize("zone", ["XXX24", "XXX-24", "Foo/Bar", "CET-1CEST,M3.5.0,M10.5.0/3"])
+def test_a_fleet_starts_in_every_time_zone(folder: Path, zone: str) -> None:
+    """POSIX knows of offsets that Python's datetime doesn't."""
+    status, _, complained = told(folder, "start", "umlaut", TZ=zone, DATA_DIR=str(folder))
+    assert (status, complained) == (0, "")
+
+
+def test_export_has_each_value_that_env_sets(folder: Path) -> None:
+    """As python-dotenv reads it; honcho's own parser would lose some, and alter others."""
+    (folder / ".env").write_text("export A='it\\'s #1'\nB=\nC=\"a b\"# c\nD=a;b&c\n")
+    units = folder / "units"
+    status, _, complained = told(folder, "export", "--app", "rides", "systemd", str(units))
+    assert status == 0, complained
+    [unit] = units.glob("rides-umlaut*.service")
+    lines = map(shlex.split, unit.read_text().splitlines())
+    found = [line[0].removeprefix("Environment=") for line in lines if line]
+    assert {"A=it's #1", "B=", "C=a b", "D=a;b&c"} <= {*found}
+
+
+def test_export_refuses_a_value_that_it_would_alter(folder: Path) -> None:
+    (folder / ".env").write_text("A='C:\\\\new'\nB=1\n")
+    said = told(folder, "export", "systemd", str(folder / "units"))
+    assert said == (1, "", "honcho export: A can't be exported unaltered\n")
+    assert not (folder / "units").exists()
+
+
+def test_the_launcher_works_from_any_folder_and_by_any_name(folder: Path) -> None:
+    """Of a Procfile elsewhere, too, whose commands are run in its folder."""
+    launcher = folder / "a b" / ".venv" / "bin" / "honcho"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(HONCHO)
+    launcher.chmod(0o755)
+    (folder / "link").symlink_to(launcher)
+    (folder / "a b" / "docs").mkdir()
+    for name in ("demo", "rocket_rides"):
+        (folder / "a b" / name).symlink_to(PROJECT / name)
+    (folder / "Procfile").write_text("here: pwd\n")
+    python = launcher.with_name("python")
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    given = clean_environment() | {"DATA_DIR": str(folder)}
+    for program, where in (
+        ("../.venv/bin/honcho", launcher.parents[2] / "docs"),
+        (".venv/bin/honcho", launcher.parents[2]),
+        ("./link", folder),
+    ):
+        command = [program, "--app-root", str(folder), "start", "here"]
+        said = subprocess.check_output(command, cwd=where, env=given, text=True)
+        assert any(line.endswith(f"| {folder}") for line in said.splitlines()), said
+
+
 def test_a_process_that_there_is_not_is_one_line(folder: Path) -> None:
     status, said, complained = told(folder, "start", "umlaut", "nobody")
     assert (status, said) == (1, "")
@@ -136,6 +192,19 @@ def test_a_fleet_ends_when_nobody_reads_its_lines_any_more(folder: Path) -> None
         assert process.stdout
         assert any("noisy.1 started" in line for line in process.stdout)
         process.stdout.close()
+        assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert process.stderr
+        assert process.stderr.read() == ""
+
+
+def test_a_fleet_ends_when_its_terminal_is_gone(folder: Path) -> None:
+    terminal, inside = pty.openpty()
+    with honcho(folder, "start", "noisy", output=inside) as process:
+        os.close(inside)
+        said = b""
+        while b"noisy.1 started" not in said:
+            said += os.read(terminal, 100)
+        os.close(terminal)
         assert process.wait(PATIENCE) == 128 + signal.SIGTERM
         assert process.stderr
         assert process.stderr.read() == ""

@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo, PGconn
+from redis.connection import parse_url
 
 from demo.embedded.servers import Postgres
-from rocket_rides.settings import embedded_postgres_url, load
+from rocket_rides.settings import embedded_postgres_url, embedded_redis_url, load
 from tests.support.libpq import variables
 
 HOSTILE = "hostile"
@@ -57,6 +59,14 @@ def test_a_server_that_is_named_is_reached_as_libpq_has_it(
     load()
     assert variables() <= set(os.environ)
     assert defaults()["user"] == HOSTILE
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%41b", "a b", "\xfc", "a,b", 'a"b'])
+def test_both_clients_are_led_into_the_folder_whatever_its_name_is(name: str) -> None:
+    folder = Path("/x") / name
+    assert conninfo_to_dict(embedded_postgres_url(folder))["host"] == str(folder)
+    redis = parse_url(embedded_redis_url(folder))  # type: ignore[no-untyped-call]
+    assert redis["path"] == f"{folder}/redis.sock"
 
 
 def test_an_embedded_servers_url_leads_nowhere_else(

@@ -1,12 +1,14 @@
 """What others tell Python by variables is kept from all that make and the Procfile start."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from demo.install.environment import HONCHO
 from rocket_rides.settings import PROJECT
 from tests.support.foreign import pythons_variables
 
@@ -71,6 +73,18 @@ def test_the_procfiles_python_is_that_of_its_checkout_without_them(checkout: Pat
     said = told(["demo/python", "-m", "a name"], checkout)
     assert said.startswith(f"{checkout}/.venv/bin/python -m a name\n")
     assert names(said) == HARMLESS
+
+
+@pytest.mark.parametrize("program", ["demo/python", ".venv/bin/honcho"])
+def test_no_cdpath_leads_to_another_checkout(
+    checkout: Path, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / ".venv/bin/honcho").write_text(HONCHO)
+    (checkout / ".venv/bin/honcho").chmod(0o755)
+    other = checkout.with_name("other")
+    shutil.copytree(checkout, other)
+    monkeypatch.setitem(SET, "CDPATH", str(other))
+    assert told([program], checkout).startswith(f"{checkout}/.venv/bin/python")
 
 
 def test_where_there_is_no_venv_it_is_that_of_the_path(

@@ -1,6 +1,8 @@
 """The embedded servers' sockets: where nobody cleans up, and where every client finds them."""
 
 import os
+import pwd
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from demo.embedded.account import Account
 from demo.embedded.failures import NeverStarts
 from demo.embedded.sockets import Sockets
 from rocket_rides import socket_folder
+from rocket_rides.errors import Refused
 from rocket_rides.settings import Settings, load
 from tests.support.folders import short_folder
 
@@ -49,6 +52,58 @@ def test_beyond_that_they_are_where_running_programs_have_theirs(running: Path) 
     data = long(running)
     name = socket_folder.name(data)
     assert Settings(data_dir=data).socket_dir == running / name
+
+
+@pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb", os.fsdecode(b"\xfc")])
+def test_where_a_path_would_be_read_as_several_or_as_another_they_are_elsewhere(
+    name: str, running: Path
+) -> None:
+    data = running / name
+    assert Settings(data_dir=data).socket_dir == running / socket_folder.name(data)
+
+
+def test_a_folder_that_goes_with_the_users_sessions_holds_none_of_a_fleet_that_stays(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_folder, "OF_SESSIONS", running.parent)
+    monkeypatch.setattr(socket_folder, "LINGERING", running)
+    data = long(running)
+    me = pwd.getpwuid(0)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _user: me)
+    assert Settings(data_dir=data).socket_dir.parent == socket_folder.LAST_RESORT
+    (running / me.pw_name).touch()
+    assert Settings(data_dir=data).socket_dir.parent == running
+
+
+def test_a_folder_for_running_programs_that_was_removed_is_made_again(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = running / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(programs))
+    data = long(running)
+    data.mkdir()
+    with Sockets(data, SELF) as made:
+        assert made.folder.parent == programs
+        shutil.rmtree(programs)
+        made.keep()
+        SELF.make_private(made.folder)  # as a server's start does
+        assert Settings(data_dir=data).socket_dir == made.folder
+
+
+@pytest.mark.parametrize("name", ["fits", "a,b"])
+def test_a_copied_link_does_not_lead_to_the_originals_sockets(name: str, running: Path) -> None:
+    data, copy = running / "original,", running / name
+    data.mkdir()
+    with Sockets(data, SELF) as original:
+        copy.mkdir()
+        (copy / "run").symlink_to((data / "run").readlink())
+        there = original.folder.resolve()
+        assert Settings(data_dir=copy).socket_dir.resolve() != there
+        with Sockets(copy, SELF) as made:
+            assert made.folder.resolve() != there
+            assert Settings(data_dir=copy).socket_dir == made.folder
+        assert there.exists()
 
 
 @pytest.mark.parametrize("given", ["", "relative", "/nowhere"])
@@ -126,6 +181,29 @@ def test_what_another_user_made_is_refused_by_servers_and_clients_and_left_as_it
             load()
         assert (end.value.code, capsys.readouterr().err) == (
             2,
-            f"{refusal}: run this as that user, or remove it first\n",
+            f"the fleet on {data} is another user's, 12345: run this as that user"
+            f" ({theirs} belongs to 12345)\n",
         )
         assert (theirs / "kept").exists()
+
+
+@as_root
+def test_a_client_is_told_whose_fleet_it_is_and_to_remove_only_what_a_stranger_made(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a plain user, who is 12345 here."""
+    monkeypatch.setattr(socket_folder, "trusts", lambda owner: owner == 12345)
+    servers = socket_folder.servers_user()
+    assert servers
+    data = running / "data"
+    (data / "run").mkdir(parents=True)
+    (data / "lock").touch()
+    os.chown(data / "run", servers.pw_uid, servers.pw_gid)
+    with pytest.raises(Refused) as refusal:
+        _ = Settings(data_dir=data).postgres_url
+    assert f"the fleet on {data} is another user's, root: run this as that" in str(refusal.value)
+    assert "remove" not in str(refusal.value)
+    monkeypatch.setattr(socket_folder, "LAST_RESORT", data)
+    os.chown(data / "run", 23456, 23456)
+    with pytest.raises(Refused, match=r"another user, 23456, who may listen.*: remove it first"):
+        _ = Settings(data_dir=data).log_url

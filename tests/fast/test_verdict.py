@@ -272,6 +272,17 @@ def test_a_night_without_a_completed_run_is_a_problem_and_one_that_failed_is_not
     assert problems(idle) == []
 
 
+def test_where_no_run_was_ever_completed_the_oldest_ride_tells_whether_one_is_late() -> None:
+    def first_ride(seconds: float) -> Facts:
+        return facts(completed_run=None, oldest_ride_at=MOMENT - timedelta(seconds=seconds))
+
+    assert problems(first_ride(RUNS_LATE)) == []
+    problem = only(first_ride(RUNS_LATE + 1))
+    assert problem.kind == "lags"
+    assert problem.what.startswith("no run of the reconciliation was completed since the first")
+    assert "make reconcile" in problem.what
+
+
 def test_what_was_given_up_or_set_aside_waits_for_a_person_and_is_no_problem() -> None:
     waiting = replace(DATABASE.receipts, dead=3)
     seen = facts(receipts=waiting, set_aside_entries={"total": 1, "receipts": 1})

@@ -124,6 +124,34 @@ def test_damaged_data_ends_it_with_one_line_that_says_why(
     assert not ready.settings.socket_dir.exists()
 
 
+def test_where_the_data_is_not_the_reason_nobody_is_told_to_move_it_away(ready: Servers) -> None:
+    data = ready.settings.data_dir
+    with (data / "postgres/postgresql.auto.conf").open("a") as settings:
+        settings.write("shared_buffers = 'none'\n")
+    assert ready.start().wait(PATIENCE) == 1
+    *_, line = ready.output.read_text().splitlines()
+    assert line.startswith("Postgres can't be started: ")
+    assert line.endswith(f"Its data in {data}/postgres is left as it is")
+
+
+def test_a_data_folder_of_any_name_is_used_where_it_is_also_by_a_relative_path(
+    prepared: Path,
+) -> None:
+    with short_folder() as place:
+        servers = Servers(place / 'a#b?%41, "c"\'')
+        data = servers.settings.data_dir
+        put_into(data, prepared)
+        process = servers.start(DATA_DIR=os.path.relpath(data, PROJECT))
+        try:
+            servers.says("up to date")
+            servers.says(f"Postgres runs on the data in {data}/postgres")
+            assert servers.postgres_pid()
+            assert servers.redis_pid()
+        finally:
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+
+
 def test_a_schema_that_cannot_be_upgraded_ends_it_with_one_line(
     servers: Servers, world: World
 ) -> None:

@@ -1,15 +1,16 @@
 """What somebody broke by hand: said with a way back, and repaired without a ride lost."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
 
 from rocket_rides.errors import Unavailable
 from rocket_rides.terms import RESTORE_STATE, StateLost
-from streamer.leaders_term import BEGIN
+from streamer.leaders_term import BEGIN, leave_out
 from tests.support.disasters import limited_redis
-from tests.support.world import World, catch_up, drain, eventually, exact
+from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"
 
@@ -65,11 +66,45 @@ def test_a_row_without_its_record_is_named_and_healed_after_the_advice(world: Wo
     streamer = world.service("streamer").says(said)
     with pytest.raises(Unavailable, match=said) as refusal:
         world.streamer()
-    world.connection.execute(advice(refusal.value))
+    [command] = re.findall(r"python -m (\S+);", str(refusal.value))
+    repairer = world.service(command).says("left out of the log: 1")
+    assert repairer.process.wait(30) == 0
     eventually(lambda: world.staged() == 0)
     assert "more was" not in streamer.output.read_text()
     assert exact(world)
     assert world.value("SELECT records_sent FROM streamer_state") == 4
+
+
+def test_the_advice_about_such_a_row_waits_for_rides_in_flight(world: World) -> None:
+    """Else the log would go on after one with a lower position, which would then be stranded."""
+    world.send(1, 2)
+    with transaction(world) as slow:
+        take(slow, 7)
+        bare = world.value("INSERT INTO rides (distance) VALUES (5) RETURNING id")
+        with pytest.raises(Unavailable, match=f"row {bare} .* python -m streamer.repair"):
+            world.streamer()
+        repairer = world.service("streamer.repair").says("the log waits until")
+        assert leave_out(world.connect(), world.start + 2) == 0
+        slow.commit()
+    assert repairer.process.wait(30) == 0
+    drain(world.streamer())
+    assert world.staged() == 0
+    assert catch_up(world.consumer())[1] == 1 + 2 + 7  # the nightly job has the other counted
+
+
+def test_the_way_out_of_such_a_row_never_sets_the_log_back(world: World) -> None:
+    """It looked, and meanwhile a leader sends."""
+    world.send(1)
+    world.value("INSERT INTO rides (distance) VALUES (5) RETURNING id")
+    world.take(2)
+    with transaction(world) as leader:
+        leader.execute("UPDATE streamer_state SET last_sent_id = last_sent_id + 2")
+        with ThreadPoolExecutor(1) as other:
+            asked = other.submit(leave_out, world.connect(), world.start + 3)
+            eventually(lambda: world.waiting == 1)
+            leader.commit()
+            assert asked.result() == 0
+    assert world.value("SELECT last_sent_id FROM streamer_state") == world.start + 3
 
 
 def advice(lost: Unavailable) -> str:

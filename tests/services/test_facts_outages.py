@@ -6,15 +6,19 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 import pytest
 import redis
 
+from rocket_rides.log import Log
+from rocket_rides.log.replies import LARGEST
 from tests.support import rollup
 from tests.support.disasters import limited_redis
 from tests.support.looks import answered, look, looking, reader, said
 from tests.support.world import World, eventually
+from watch import asking_redis
 from watch.asking_redis import AskingRedis
 from watch.facts import Facts
 from watch.gathering import PATIENCE, Gatherer
@@ -78,6 +82,42 @@ def test_a_redis_that_hangs_dies_and_comes_back(world: World) -> None:
         in_the_end(gatherer, "Redis")
         world.redis.start()
         in_the_end(gatherer)
+
+
+def test_a_huge_entry_is_not_taken_for_a_redis_that_hangs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log's length is told, and the command that takes so long is not sent again at once."""
+    asked = []
+
+    class Busy(Log):
+        def command(self, *words: object) -> Any:
+            if words[0] == "XINFO":
+                asked.append(words)
+                words = ("BLPOP", "nothing", 0)  # it takes too long
+            return super().command(*words)
+
+    monkeypatch.setattr(asking_redis, "Log", Busy)
+    asking = AskingRedis(world.redis.url, world.stream)
+    world.send(*[1] * 5)
+    for expected in (5, 6, 7):
+        facts = asking.ask()
+        assert facts
+        assert (facts.length, len(asked)) == (expected, 1)
+        world.send(1)
+    asking.close()
+
+
+def test_a_redis_that_dies_with_a_huge_entry_in_it_is_missed_at_once(world: World) -> None:
+    asking = AskingRedis(world.redis.url, world.stream)
+    world.log().command("XADD", world.stream, "*", "junk", b"j" * LARGEST)
+    assert asking.ask()
+    world.redis.kill()
+    try:
+        with pytest.raises(redis.ConnectionError):
+            asking.ask()
+    finally:
+        world.redis.start()
 
 
 def test_a_postgres_that_hangs_dies_and_comes_back(own_world: World) -> None:

@@ -1,6 +1,7 @@
 """What is gathered of the reconciliation's runs."""
 
 import json
+from datetime import UTC, datetime
 
 from tests.support.looks import seen
 from tests.support.world import World
@@ -22,6 +23,18 @@ def test_before_the_first_run_no_run_is_known(world: World) -> None:
     database = seen(world)
     assert (database.completed_run, database.failed_run, database.run_under_way) == (None,) * 3
     assert database.failed_runs == 0
+
+
+def test_since_when_there_are_rides_to_reconcile_is_known_unless_the_first_has_no_time(
+    world: World,
+) -> None:
+    assert seen(world).oldest_ride_at is None
+    insert = "INSERT INTO rides (distance, created_at) VALUES (1, %s)"
+    for moment in ("2020-01-02T03:04:05Z", "2020-01-03T03:04:05Z"):
+        world.connection.execute(insert, [moment])
+    assert seen(world).oldest_ride_at == datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
+    world.connection.execute("UPDATE rides SET created_at = 'infinity'")
+    assert seen(world).oldest_ride_at is None
 
 
 def test_the_last_completed_run_is_known_whatever_came_after_it(world: World) -> None:

@@ -86,7 +86,14 @@ SLOW = {
     "no reading": (b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 2000, b"GET"),
 }
 
-HOSTS = (b"localhost:8000", b"127.0.0.1:1", b"[::1]:8000", b"a-b_c.example.", b"x:")
+HOSTS = (
+    b"localhost:8000",
+    b"127.0.0.1:1",
+    b"[::1]:8000",
+    b"[fe80::1%25eth0]:1",
+    b"a-b_c.example.",
+    b"x:",
+)
 
 KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
 

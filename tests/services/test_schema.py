@@ -9,6 +9,7 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
+import migrations
 from migrations import config, upgrade
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
@@ -19,6 +20,14 @@ from tests.support.world import World
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
     assert ScriptDirectory.from_config(config("")).get_current_head() == database.REVISION
     database.require_current_schema(world.connection)
+
+
+@pytest.mark.parametrize("name", ["a%41b", "a%b", "a%(b)s"])
+def test_the_migrations_are_found_in_a_folder_of_any_name(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "__file__", f"/{name}/__init__.py")
+    assert config("").get_main_option("script_location") == f"/{name}"
 
 
 SECOND = """

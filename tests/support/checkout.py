@@ -18,7 +18,14 @@ from pathlib import Path
 from rocket_rides.settings import PROJECT
 
 # Of each folder its modules.
-COPIED = ("demo/install", "demo/python", "demo/__init__.py", "analytics", "rocket_rides")
+COPIED = (
+    "demo/install",
+    "demo/python",
+    "demo/launcher",
+    "demo/__init__.py",
+    "analytics",
+    "rocket_rides",
+)
 ELSEWHERE = "nowhere==1 ; sys_platform == 'win32' \\\n    --hash=sha256:" + "0" * 64 + "\n"
 
 
