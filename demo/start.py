@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -16,7 +16,7 @@ from honcho.printer import Message
 
 from demo import preflight
 from demo.processes import Fleet, Lines, Objects
-from rocket_rides import logs, process, settings
+from rocket_rides import logs, process, settings, time_zone
 from rocket_rides.errors import Refused
 
 # honcho reads its processes' lines as UTF-8, whatever the terminal's encoding is.
@@ -52,6 +52,7 @@ def start(given: argparse.Namespace, origins: Mapping[str, Path]) -> None:
         raise Refused(f"honcho start: {error}") from None
     os.chdir(given.app_root)  # to which a Procfile's commands are relative
     config = settings.load()
+    unsettled = time_zone.settle()  # before any process starts: it is said once
     in_json = config.log_format == logs.JSON
     printer = (Objects if in_json else Lines)(
         output(), colour=not given.no_colour, prefix=not given.no_prefix
@@ -64,8 +65,8 @@ def start(given: argparse.Namespace, origins: Mapping[str, Path]) -> None:
         fleet.add_process(each.name, each.cmd, each.quiet, os.environ | IN_UTF8 | each.env)
     if not given.processes:  # else others may run elsewhere
         preflight.require_room(config)
-    for line in preflight.servers(config, origins):
-        now = datetime.now()  # noqa: DTZ005 (as honcho itself, which every TZ suits)
+    for line in filter(None, [unsettled, *preflight.servers(config, origins)]):
+        now = datetime.now(UTC).astimezone()
         printer.write(Message("line", line, now, SYSTEM_PRINTER_NAME, None))
     preflight.require_secrets(config, wanted)  # for which a forgotten URL may be the reason
     fleet.loop()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import NoReturn
 
-from rocket_rides import logs
+from rocket_rides import logs, time_zone
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
@@ -127,11 +127,13 @@ def take_no_arguments(module: str, description: str | None) -> None:
 
 
 def begin(config: Settings, **about: str) -> None:
-    """Log to stdout, and have the garbage collector skip all that was imported.
+    """Log to stdout, settle the local time, and have the garbage collector skip all imports.
 
     `about` are fields of each line, in JSON. What was imported is never garbage, and looking
     through it takes some 50 ms: at the end of each process, and now and then in the middle of a
     request.
     """
     logs.begin(config.log_level, config.log_format, **about)
+    if unsettled := time_zone.settle():
+        logger.warning(unsettled)
     gc.freeze()

@@ -132,8 +132,9 @@ def test_start_says_first_which_servers_it_uses(folder: Path) -> None:
 @pytest.mark.parametrize("zone", ["XXX24", "XXX-24", "Foo/Bar", "CET-1CEST,M3.5.0,M10.5.0/3"])
 def test_a_fleet_starts_in_every_time_zone(folder: Path, zone: str) -> None:
     """POSIX knows of offsets that Python's datetime doesn't."""
-    status, _, complained = told(folder, "start", "umlaut", TZ=zone, DATA_DIR=str(folder))
+    status, said, complained = told(folder, "start", "umlaut", TZ=zone, DATA_DIR=str(folder))
     assert (status, complained) == (0, "")
+    assert ("it means UTC" in said) == zone.startswith("XXX")
 
 
 def test_export_has_each_value_that_env_sets(folder: Path) -> None:

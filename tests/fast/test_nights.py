@@ -10,6 +10,7 @@ import pytest
 
 from analytics.nightly import nights
 from analytics.nightly.local_time import local_zone
+from rocket_rides import time_zone
 
 BERLIN = ZoneInfo("Europe/Berlin")
 THREE = time(3)
@@ -131,6 +132,18 @@ def test_a_tz_that_says_nothing_is_utc_and_said(
     assert caplog.messages == [
         f"TZ={where!a} names no time zone that is known here: it means UTC",
     ]
+
+
+@pytest.mark.parametrize("where", ["XXX24", "XXX-24", "XXX-23YYY"])  # the last is so in summer
+def test_a_local_time_that_python_cannot_express_is_utc_and_said_once(
+    say: Callable[[str], None], where: str
+) -> None:
+    say(where)
+    reason = "is a day or more from UTC, which Python can't express: it means UTC"
+    assert time_zone.settle() == f"TZ={where} {reason}"
+    assert time_zone.settle() == ""
+    for month in (1, 7):
+        assert f"{datetime(2026, month, 1, tzinfo=local_zone()):%z}" == "+0000"
 
 
 @pytest.mark.parametrize("at", [time(0), time(0, 30), time(2), time(2, 30), THREE, time(23, 59)])
