@@ -5,9 +5,11 @@ Usually it has a name, such as Europe/Berlin. POSIX also lets TZ spell out the r
 is what the C library makes of it, which everything else here follows, too.
 """
 
+import calendar
 import logging
 import os
 import re
+import time
 import warnings
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -21,27 +23,48 @@ _DAY = rf",(J?\d{{1,3}}|M\d\d?\.\d\.\d)(/{_TIME})?"
 SPELLED_OUT = re.compile(rf":?{_NAME}{_TIME}({_NAME}({_TIME})?({_DAY}{_DAY})?)?", re.ASCII)
 
 
+A_DAY = 86400  # seconds
+
+
 class LocalTime(tzinfo):
     """What the C library takes for the local time, with the changes of its clocks."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        return _by_the_c_library(moment).utcoffset() if moment else None
+        return timedelta(seconds=_at(moment).tm_gmtoff) if moment else None
 
     def tzname(self, moment: datetime | None) -> str | None:
-        return _by_the_c_library(moment).tzname() if moment else None
+        return _at(moment).tm_zone if moment else None
 
     def dst(self, _: datetime | None) -> timedelta | None:
         """It does not say how much of its offset is for the summer."""
         return None
 
     def fromutc(self, moment: datetime) -> datetime:
-        local = moment.replace(tzinfo=UTC).astimezone()
-        first = local.replace(tzinfo=self)
+        seconds = time.localtime(calendar.timegm(moment.timetuple())).tm_gmtoff
+        first = moment + timedelta(seconds=seconds)
         # When a clock is put back, it shows an hour's times twice.
-        return first.replace(fold=int(first.utcoffset() != local.utcoffset()))
+        return first.replace(fold=int(_at(first).tm_gmtoff != seconds))
 
     def __str__(self) -> str:
-        return f"local time, now {datetime.now().astimezone():%Z, %z}"
+        now = time.localtime()
+        return f"local time, now {time.strftime('%Z, %z', now)}"
+
+
+def _at(moment: datetime) -> time.struct_time:
+    """The offset and the name of the zone at a local time.
+
+    As PEP 495 has it: of a time that the clock shows twice, `fold` chooses one; of one that it
+    leaves out, it chooses the offset before or the one after. (What `astimezone` makes of the
+    latter depends on the version of Python.)
+    """
+    shown = calendar.timegm(moment.timetuple())
+    around = [time.localtime(shown + days * A_DAY) for days in (-1, 1)]
+    right = [
+        each
+        for each in around
+        if time.localtime(shown - each.tm_gmtoff).tm_gmtoff == each.tm_gmtoff
+    ]
+    return right[0] if len(right) == 1 else around[moment.fold]
 
 
 def local_zone() -> tzinfo:
@@ -52,21 +75,7 @@ def local_zone() -> tzinfo:
             return reload_localzone()
     except Exception:  # of many kinds: a missing zone, a folder, a broken file, contradictions
         given = os.environ.get("TZ")
-    if given and not (SPELLED_OUT.fullmatch(given) and _is_within_a_day()):
+    if given and not SPELLED_OUT.fullmatch(given):
         logger.warning("TZ=%s names no time zone that is known here: it means UTC", ascii(given))
         return UTC
     return LocalTime()
-
-
-def _is_within_a_day() -> bool:
-    """Whether it is always less than a day from UTC: POSIX allows a day, `datetime` doesn't."""
-    try:
-        for day in range(365):
-            _by_the_c_library(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(day))
-    except ValueError:
-        return False
-    return True
-
-
-def _by_the_c_library(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=None).astimezone()

@@ -57,8 +57,9 @@ class Copy:
                 shutil.copy2(self.project / name, self.folder / name)
         if self.user:
             subprocess.run(["chown", "-R", f"{self.user}:", self.above], check=True)  # noqa: S607
-        # They would be those of the environment that this runs in.
+        # They would be those of the environment that this runs in, and of its user.
         path = [p for p in os.environ["PATH"].split(os.pathsep) if "venv" not in p]
+        path = path if not self.user else ["/usr/local/bin", "/usr/bin", "/bin"]
         self.environment = {k: v for k, v in os.environ.items() if KEPT.fullmatch(k)}
         self.environment |= {"PATH": os.pathsep.join(path), "HOME": str(self.home)}
         if self.python:
