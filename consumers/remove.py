@@ -94,8 +94,10 @@ def main() -> None:
     parser.add_argument(
         "kind", metavar="KIND", help="such as total, ratings, rollup, receipts or outside"
     )
-    parser.add_argument("name", metavar="NAME", help="its name among those of its kind")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="its name among those of its kind")
     given = parser.parse_args()
+    if not given.name:
+        parser.error(f"KIND and NAME are expected, such as: total {given.kind}")
     config = settings.load()
     try:
         with database.connect(

@@ -17,6 +17,7 @@ from dotenv.variables import Variable, parse_variables
 from rocket_rides.errors import Refused
 
 NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+OPENS_QUOTE = re.compile(rf"\s*(export\s+)?{NAME.pattern}\s*=\s*['\"]")
 # A quote that is not closed takes in the next lines; "\b" is one character, a backspace.
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 LINE_END = re.compile(r"\r\n|\n|\r")
@@ -65,6 +66,8 @@ def _wrong(binding: Binding, known: set[str]) -> str:
     """Why this line is refused, or nothing; `known` are the variables that are set before it."""
     if binding.key is None and not binding.error:  # a comment, or the file's end
         return ""
+    if binding.error and OPENS_QUOTE.match(binding.original.string):
+        return "its quote is not closed, or something follows it"
     if binding.key is None or binding.value is None or not NAME.fullmatch(binding.key):
         return "NAME=value is expected"
     if CONTROL.search(binding.value):

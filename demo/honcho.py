@@ -30,9 +30,13 @@ from rocket_rides.errors import Refused
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the arguments say, and end with its status."""
     given = command.parser.parse_args(arguments)
+    files = [Path(given.app_root, name.strip()) for name in given.env.split(",")]
     try:
-        files = [Path(given.app_root, name.strip()) for name in given.env.split(",")]
         origins = env_file.load(files)
+    except Refused as reason:
+        print(reason, file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None  # as wherever a setting is refused
+    try:
         given.env = os.devnull  # all is read: honcho finds nothing more
         # What is started finds the programs that are beside this Python.
         beside = Path(sys.executable).parent

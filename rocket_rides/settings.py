@@ -307,7 +307,7 @@ def require_signing_secrets(config: Settings) -> list[str]:
     if not config.signing_secrets:
         print(  # noqa: T201
             "RECEIPT_SECRET is not set, and only the demo signs receipts without it:"
-            ' make one with echo "whsec_$(openssl rand -base64 32)"',
+            ' echo "RECEIPT_SECRET=whsec_$(openssl rand -base64 32)" >> .env',
             file=sys.stderr,
         )
         raise SystemExit(2)

@@ -15,7 +15,8 @@ from rocket_rides.errors import Unavailable, in_one_line
 
 LATECOMER = """\
 One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).
-  .venv/bin/honcho run .venv/bin/python -m consumers latecomer"""
+  .venv/bin/honcho run .venv/bin/python -m consumers latecomer
+  .venv/bin/honcho run .venv/bin/python -m consumers.remove total latecomer   # afterwards"""
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ from demo.breaking.running_fleet import RECEIPTS, ROLLUP, SIMULATOR, TOTALS, Run
 from rocket_rides.database import one_row
 
 LOOK_EVERY = 0.1  # seconds
-# Seconds. A receipt that was put off three times comes after 1 + 3 + 9, or when its receiver says.
+# Seconds. A receipt that was put off three times comes after 1 + 3 + 9, or when its receiver says;
+# one that the simulator never accepts is dead at once.
 PATIENCE = 60.0
 
 EXACT = "totals are exact"

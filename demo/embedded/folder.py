@@ -21,6 +21,18 @@ def require_unused(data: Path) -> None:
         )
 
 
+def require_usable(data: Path) -> None:
+    """Make the folder. Raises NeverStarts if that can't be, or this user can't write into it."""
+    before = os.umask(0o022)  # the servers' user has to get in
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(data / fleet.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None
+    finally:
+        os.umask(before)
+
+
 def lock(data: Path) -> None:
     """Lock the data folder for this process' lifetime.
 

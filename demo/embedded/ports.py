@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from demo.embedded.account import server_account
 from demo.embedded.failures import NeverStarts
-from demo.embedded.folder import require_unused
+from demo.embedded.folder import require_unused, require_usable
 from rocket_rides.settings import PORTS, Settings
 
 
@@ -19,6 +19,8 @@ def require_free(config: Settings) -> None:
     if config.embedded_postgres:
         server_account().require_name()
     require_unused(config.data_dir)
+    if config.embedded_postgres or config.embedded_redis:
+        require_usable(config.data_dir)
     ports = [
         ("the API", config.api_host, config.api_port, "API_PORT"),
         ("the live page", config.watch_host, config.page_port, "WATCH_PORT"),

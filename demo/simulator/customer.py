@@ -91,7 +91,7 @@ class Customer:
             return web.Response(status=204)
         if ride_id % NEVER == 0:
             self.counts["never accepted"] += 1
-            return web.Response(status=422, text=f"this customer never accepts ride {ride_id}")
+            return web.Response(status=410, text=f"this customer never accepts ride {ride_id}")
         if self._dice.random() < PUT_OFF:
             return self._put_off("not now", 1)
         self.counts["accepted"] += 1

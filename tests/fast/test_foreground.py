@@ -83,7 +83,7 @@ def test_without_it_make_reports_an_error(tmp_path: Path) -> None:
     with making(tmp_path, f"exec '{sys.executable}' program.py") as (make, terminal):
         said(terminal, "ready line")
         os.write(terminal, b"\x03")
-        assert "Error 130" in said(terminal)
+        assert "***" in said(terminal)  # "Error 130", or make loses sight of the program
         make.wait(PATIENCE)
 
 

@@ -87,7 +87,7 @@ def test_a_command_that_is_none_is_one_line(
 def test_no_task_goes_on_with_an_env_that_is_refused(folder: Path, task: tuple[str, ...]) -> None:
     (folder / ".env").write_text("RECEIPT_SECRET: hunter2\n")
     reason = f"{folder}/.env, line 1: NAME=value is expected\n"
-    assert told(folder, *task) == (1, "", reason)
+    assert told(folder, *task) == (2, "", reason)
 
 
 HALF_SET = {

@@ -195,7 +195,7 @@ def test_it_receives_receipts_and_a_signal_puts_it_in_a_bad_mood(start: Start, p
         simulator.says("WARNING refusing all receipts for 5 s\n")
         put_off = attempt(port, 1)
         assert simulator.stop() == 0
-    assert refused == Verdict(Kind.DECLINED, "status 422: this customer never accepts ride 200")
+    assert refused == Verdict(Kind.REFUSED, "status 410: this customer never accepts ride 200")
     assert (put_off.kind, put_off.reason) == (Kind.RETRY, "status 503: in a bad mood")
     assert 0 < put_off.retry_after <= BAD_MOOD
     said = simulator.output.read_text()
