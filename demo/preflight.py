@@ -8,15 +8,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from demo.embedded import ports, stock
-from demo.embedded.account import server_account
 from rocket_rides.settings import Settings, require_signing_secrets
 
 
 def require_room(config: Settings) -> None:
     """Raise NeverStarts if a whole fleet can't have its folder, its ports or its servers here."""
     stock.require()
-    if config.embedded_postgres or config.embedded_redis:
-        server_account()
     ports.require_free(config)
 
 

@@ -32,11 +32,15 @@ SURE, TAKEN, MOST_OF_THEM = 3, 10, 4
 MOST_KNOWN = 10_000  # receipts; some of them are decided by other workers
 
 
-class Since(NamedTuple):
-    """How many answers this worker had had when it first saw a receipt declined."""
+class Known(NamedTuple):
+    """How many answers this worker had had when it first saw a receipt declined.
+
+    `times` is how often it has seen that since.
+    """
 
     taken: int
     declined: int
+    times: int = 0
 
 
 class Refusals:
@@ -49,7 +53,7 @@ class Refusals:
         self._declined = 0  # answers
         self._since_taken: set[int] = set()  # rides that were declined, up to SEVERAL
         self._in_a_row = 0  # answers that declined, since one was taken
-        self._known: dict[int, tuple[Since, int]] = {}  # by ride; and how often it was declined
+        self._known: dict[int, Known] = {}  # by ride
 
     def decide(self, attempt: Attempt, verdict: Verdict, taken: int) -> Verdict:
         """What is to be written down of an attempt that has ended so.
@@ -80,12 +84,12 @@ class Refusals:
     def _refuses(self, attempt: Attempt, taken: int) -> bool:
         """Note that a receipt was declined; return whether that is about this receipt."""
         ride_id = attempt.receipt.ride_id
-        since, times = self._known.get(ride_id, (Since(self.taken, self._declined - 1), 0))
-        self._known[ride_id] = since, times + 1
+        known = self._known.get(ride_id, Known(self.taken, self._declined - 1))
+        known = self._known[ride_id] = known._replace(times=known.times + 1)
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
-        others_taken = taken - since.taken
-        others_declined = self._declined - since.declined - (times + 1)
+        others_taken = taken - known.taken
+        others_declined = self._declined - known.declined - known.times
         return (
             attempt.number >= SURE
             and others_taken >= TAKEN

@@ -16,10 +16,11 @@ from rocket_rides.settings import PORTS, Settings
 
 def require_free(config: Settings) -> None:
     """Raise NeverStarts, with one sentence, if the fleet can't start here."""
-    if config.embedded_postgres:
-        server_account().require_name()
     require_unused(config.data_dir)
     if config.embedded_postgres or config.embedded_redis:
+        account = server_account()
+        if config.embedded_postgres:
+            account.require_name()
         require_usable(config.data_dir)
     ports = [
         ("the API", config.api_host, config.api_port, "API_PORT"),

@@ -49,7 +49,11 @@ def test_receipts_that_go_elsewhere_need_no_port(config: Settings) -> None:
         require_free(elsewhere)
 
 
-def test_a_folder_that_can_not_be_one_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_one_is_one_sentence(config: Settings, tmp_path: Path) -> None:
+    """Before anything starts, and to whoever starts without that question."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(NeverStarts, match=f"the folder {tmp_path}/file can't be used: File exists"):
+    told = f"the folder {tmp_path}/file can't be used: File exists"
+    with pytest.raises(NeverStarts, match=told):
         lock(tmp_path / "file")
+    with pytest.raises(NeverStarts, match=told):
+        require_free(config.model_copy(update={"data_dir": tmp_path / "file"}))

@@ -21,16 +21,22 @@ class Clock:
         return self.now
 
 
-def test_a_receiver_that_is_down_for_ten_minutes_is_asked_a_few_times_a_minute() -> None:
+def asked_for_ten_minutes(breaker: Breaker, clock: Clock, verdict: Verdict) -> int:
+    """How often a receiver is asked to which every attempt ends so."""
     random.seed(1)
-    clock = Clock()
-    breaker = Breaker(64, clock)
-    asked = 0
-    while clock.now < 1600:
+    asked, end = 0, clock.now + 600
+    while clock.now < end:
         for _ in range(breaker.limit):
             asked += 1
-            breaker.note(FAILED)
+            breaker.note(verdict)
         clock.now += 0.05
+    return asked
+
+
+def test_a_receiver_that_is_down_for_ten_minutes_is_asked_a_few_times_a_minute() -> None:
+    clock = Clock()
+    breaker = Breaker(64, clock)
+    asked = asked_for_ten_minutes(breaker, clock, FAILED)
     assert asked < 64 + 10 * 60 / (LONGEST_PAUSE / 2) + 10
     assert asked > 64 + 10 * 60 / LONGEST_PAUSE / 2
     clock.now += LONGEST_PAUSE
@@ -54,15 +60,8 @@ def test_a_receiver_that_declines_everything_is_asked_every_two_seconds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is there, and perhaps only the next receipts are what it never takes."""
-    random.seed(1)
     clock = Clock()
-    breaker = Breaker(64, clock)
-    asked = 0
-    while clock.now < 1600:
-        for _ in range(breaker.limit):
-            asked += 1
-            breaker.note(judge(404, b"no such page"))
-        clock.now += 0.05
+    asked = asked_for_ten_minutes(Breaker(64, clock), clock, judge(404, b"no such page"))
     assert 64 + 600 / LONGEST_IF_DECLINED - 10 < asked < 64 + 600 / (LONGEST_IF_DECLINED / 2) + 10
     line = "the receiver takes no receipts: status 404: no such page; trying again until it works"
     assert set(caplog.messages) == {line}

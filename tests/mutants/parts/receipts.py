@@ -167,8 +167,8 @@ MUTANTS = [
     refusals("whoever is declined three times is refused", "and others_taken >= TAKEN", ""),
     refusals(
         "what was taken after an attempt began counts for it",
-        "taken - since.taken",
-        "self.taken - since.taken",
+        "taken - known.taken",
+        "self.taken - known.taken",
     ),
     refusals(
         "a receiver that takes few of them refuses the others",
