@@ -36,6 +36,7 @@ class Reader(Generic[H]):
     """Follows `log` from the checkpoint of its handler, on the handler's connection."""
 
     behind = False  # whether there may be more to take at once
+    works = True  # after each of its rounds
 
     def __init__(self, log: Log, handler: H, batch_size: int = 1000) -> None:
         self.handler = handler

@@ -31,6 +31,10 @@ class Work(Protocol):
     def pause(self) -> float:
         """Seconds to wait before the next round, without looking for anything to do."""
 
+    @property
+    def works(self) -> bool:
+        """Whether its rounds have shown that all of it works."""
+
 
 W = TypeVar("W", bound=Work)
 Observer = Callable[[Round, W], None]
@@ -87,8 +91,9 @@ def rounds(
     while not stop:
         with crashing(crash_rate, *crash_steps):
             done = work.run_once(wait=IDLE_ROUND)
-        progress.made()
-        sessions.at_work(connection)
+        if work.works:
+            progress.made()
+            sessions.at_work(connection)
         for observer in observers:
             observer(done, work)
         pause = work.pause

@@ -4,7 +4,7 @@ A session is called `streamer (starting)`, `rollup (starting)`, `consumer NAME (
 `receipts NAME (starting)` or, where a consumer is of another kind, `reader KIND NAME (starting)`
 until it has completed a round of work; from then on the same without its suffix. A process that
 keeps failing opens a new session with each attempt, so it always has the suffix. Nobody asks about
-the receipts' other session, `inbox NAME`.
+the other sessions of receipts and rollup, `inbox NAME` and `rollup indexer`.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import psycopg
 
 API = "api"
 STREAMER = "streamer"
-ROLLUP = "rollup"
+ROLLUP, INDEXER = "rollup", "rollup indexer"
 CONSUMER, RECEIPTS, INBOX, READER = "consumer ", "receipts ", "inbox ", "reader "
 STARTING = " (starting)"
 

@@ -52,7 +52,7 @@ class Said(msgspec.Struct):
 
     database: Database
     at: datetime  # by Postgres' clock
-    dirty_set: str  # the name of the rollup's; empty before its first lead
+    generation: str  # whose Ick has the rollup's dirty minutes; empty before its first lead
     sessions: dict[str, int]  # at work, by their names
     silent: dict[str, int]  # likewise, of those that hang
     kept: list[AnyKept]

@@ -17,7 +17,7 @@ import redis
 
 from rocket_rides.errors import in_one_line
 from rocket_rides.log import Forbidden, Log, as_numbers
-from rocket_rides.log.names import rollup_key
+from rocket_rides.log.names import ick_keys, rollup_key
 from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 
@@ -50,13 +50,15 @@ class AskingRedis:
         # The connection may have been closed long ago.
         return self._if_allowed(self._look_at_the_log)
 
-    def dirty_minutes(self, dirty_set: str) -> int | None:
-        """How many are in the dirty set of this name; before the first lead there is no name.
+    def dirty_minutes(self, generation: str) -> int | None:
+        """How many marks the rollup's Ick has; before the first lead there is no generation.
 
         Raises redis.RedisError.
         """
-        key = rollup_key(self._stream, dirty_set)
-        return self._if_allowed(lambda: int(self._log.command("ZCARD", key))) if dirty_set else 0
+        if not generation:
+            return 0
+        _, *sets = ick_keys(rollup_key(self._stream, generation))
+        return self._if_allowed(lambda: sum(int(self._log.command("ZCARD", key)) for key in sets))
 
     def close(self) -> None:
         if self._connected:

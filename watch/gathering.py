@@ -70,10 +70,10 @@ class Gatherer:
         database = said.database if said else None
         if said and redis.up:
             database = self._absence.noted(said.database)
-            dirty_set, left = said.dirty_set, began + PATIENCE - time.monotonic()
+            generation, left = said.generation, began + PATIENCE - time.monotonic()
             # Redis may be gone by now, or busy: then this look does not tell.
             with suppress(Exception):
-                dirty = ask(self._to_redis, lambda: self._redis.dirty_minutes(dirty_set), left)
+                dirty = ask(self._to_redis, lambda: self._redis.dirty_minutes(generation), left)
                 rollup = replace(database.rollup, dirty_minutes=dirty)
                 database = replace(database, rollup=rollup)
         else:  # no process works; once both are back, it takes them a moment

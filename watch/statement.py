@@ -129,7 +129,7 @@ FACTS = f"""
     receipts_lag AS MATERIALIZED ({RECEIPTS_LAG}),
     standings AS MATERIALIZED ({STANDINGS_GIVEN_RECEIPTS_LAG})
     SELECT json_build_object(
-        'dirty_set', coalesce((SELECT ick FROM rollup_state), ''),
+        'generation', coalesce((SELECT ick FROM rollup_state), ''),
         'sessions', (SELECT coalesce(json_object_agg(name, count), '{{}}')
                      FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
         'silent', (SELECT coalesce(json_object_agg(name, count), '{{}}')

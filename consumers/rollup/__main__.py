@@ -3,26 +3,28 @@
 It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in rollup_state: each
 minute has the number and the exact distance of its rides up to there, or up to a later ride.
 
-The work is idempotent, so nothing is incremented, and no transaction spans the two servers. The
-marker takes what a reader finds in the log, and marks minutes as dirty, in a set in Redis
-(`consumers.rollup.dirty`); the indexer computes dirty minutes from the rides. A minute that is
-marked a thousand times is computed once.
+    log --> marker --> Ick: dirty minutes --> indexer --> ride_minutes, complete_to
+            reads      each with its          computes,
+                       lowest ride            from rides
+
+A reader marks, an indexer computes, and `complete_to` says how far. Both go on at the same time
+(`consumers.rollup.lead`). The work is idempotent, so nothing is incremented, and no transaction
+spans the two servers. A minute that is marked a thousand times is computed once; one that is
+marked while it is computed is computed again.
 
 A crash leaves behind, by the step at which it comes:
 
 * after minutes were marked, before the checkpoint moved: they are marked again.
-* after minutes were computed, before they left the dirty set: they are computed again.
-* after they left it, before `complete_to` rose: minutes that are right, and marked again.
-* anywhere: a dirty set, named in rollup_state, which the next leader deletes.
+* after minutes were reserved or computed, before they were committed: they are computed again.
+* after they were committed, before `complete_to` rose: minutes that are right, and marked again.
+* anywhere: an Ick, named in rollup_state, which the next leader deletes.
 
 One process leads; any other is a hot standby. Each lead, even after a lost connection, begins a
 new generation (`consumers.rollup.generation`), at `complete_to`: so it does not matter what Redis
 has lost. A leader that hangs is disconnected by Postgres after LEADER_TIMEOUT seconds.
 
-Two limits: a Redis that loses writes while the connection stays open, as behind a proxy that fails
-over, is noticed by its replication id, which the user in REDIS_URL must be allowed to see (INFO).
-And a leader that was superseded while it hung deletes the marks that it has made since; if it is
-killed before it has, they stay in Redis, where nobody reads them.
+A leader that hangs before it has marked anything, is superseded, marks, and is killed before it
+learns that, leaves an Ick in Redis that nobody reads.
 """
 
 import psycopg
@@ -35,7 +37,7 @@ from consumers.rollup.generation import KIND, NAME
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from consumers.rollup.report import Report
-from consumers.rollup.step import IN_A_ROUND
+from consumers.rollup.step import MARKING
 from rocket_rides import database, process, sessions, settings
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log
@@ -44,6 +46,8 @@ from rocket_rides.waiting import Progress
 
 # Computing minutes has limits of its own: see `consumers.rollup.indexer`.
 LONGEST_STATEMENT = "60s"
+# A statement of a process that is gone ends soon: the next leader waits for its locks.
+CHECKS = {"client_connection_check_interval": "2s"}
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
@@ -52,17 +56,21 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     report = Report()
     crashes = Crashes()
 
+    def connect(name: str, **others: str) -> psycopg.Connection:
+        return database.connect(
+            config.postgres_url,
+            name,
+            statement_timeout=LONGEST_STATEMENT,
+            lock_timeout=timeout,
+            idle_in_transaction_session_timeout=timeout,
+            idle_session_timeout=timeout,
+            **SESSION,
+            **others,
+        )
+
     def session(progress: Progress) -> None:
         with (
-            database.connect(
-                config.postgres_url,
-                sessions.starting(sessions.ROLLUP),
-                statement_timeout=LONGEST_STATEMENT,
-                lock_timeout=timeout,
-                idle_in_transaction_session_timeout=timeout,
-                idle_session_timeout=timeout,
-                **SESSION,
-            ) as connection,
+            connect(sessions.starting(sessions.ROLLUP)) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection, config.cell)
@@ -72,11 +80,19 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
                 connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP, config.leader_timeout
             ):
                 with crashes.noted():
-                    lead = Lead(connection, log, config.batch_size)
-                    upto = lead.generation.complete_to
-                    progress.announce(f"leading; every minute is right up to position {upto}")
-                    rate = config.crash_rate
-                    running.rounds(lead, [report], connection, progress, stop, rate, IN_A_ROUND)
+                    lead_until_it_fails(connection, log, progress)
+
+    def lead_until_it_fails(connection: psycopg.Connection, log: Log, progress: Progress) -> None:
+        rate = config.crash_rate
+        with (
+            connect(sessions.INDEXER, **CHECKS) as indexing,
+            Log(config.log_url, config.stream_name) as marks,
+        ):
+            lead = Lead(connection, log, indexing, marks, config.batch_size)
+            upto = lead.generation.complete_to
+            progress.announce(f"leading; every minute is right up to position {upto}")
+            with lead.indexing(rate):
+                running.rounds(lead, [report], connection, progress, stop, rate, MARKING)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 

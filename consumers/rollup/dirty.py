@@ -1,21 +1,22 @@
 """The dirty minutes of one lead, each with the lowest ride that is not rolled up yet.
 
-They are in a sorted set in Redis, the lead's *dirty set*. A minute that is marked again keeps its
-lowest ride: many marks fold into one, and the minute keeps its turn. (The gem Redis::Ick does the
-same.) One thread marks and computes in turns, so that no minute is marked between its computation
-and its removal.
+They are in an Ick (`consumers.rollup.ick`) in the Redis that holds the log. The marker adds, while
+the indexer reserves, computes and commits: a minute that is marked again before it is reserved
+keeps its lowest ride, so many marks fold into one, and one that is marked while it is computed is
+reserved once more.
 
-Only the lead uses its dirty set, and it counts how many minutes the set must hold. So any loss is
-noticed. To look for the set would not be enough: Redis has no empty sets, and one that was lost
-would look as if nothing was dirty.
+Only the lead's two loops write to its Ick. So whatever Redis loses of it is noticed at the next
+operation, and ends the lead.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from consumers.rollup.ick import IckLost, OwnedIck
 from rocket_rides.errors import Unavailable
-from rocket_rides.log import Log
+from rocket_rides.log import Log, naming_the_server
 from rocket_rides.log.names import rollup_key
 
 AT_ONCE = 1000  # minutes; Redis does nothing else meanwhile
@@ -29,23 +30,27 @@ class Mark(NamedTuple):
 
 
 class MarksLost(Unavailable):
-    """Redis no longer has every minute that was marked: they are marked again."""
+    """Redis has perhaps not every minute that was marked: they are marked again."""
 
     def __init__(self) -> None:
-        super().__init__("Redis has lost dirty minutes; marking them again")
+        super().__init__("the dirty minutes in Redis are not as they were left; marking them again")
 
 
 class DirtyMinutes:
-    """The dirty set of the generation `name`, in the Redis that holds the log.
+    """The Ick of the generation `name`, on a connection that both loops may use.
 
-    Every method raises redis.RedisError.
+    Every method raises redis.RedisError, and MarksLost unless the Ick is as they left it.
     """
 
     def __init__(self, log: Log, name: str) -> None:
-        self.count = 0
-        self._log = log
+        self._ick = OwnedIck(log.redis)
         self._key = rollup_key(log.name, name)
-        self._server = log.replication_id()  # before the first write
+
+    @property
+    def count(self) -> int:
+        """How many marks there are; a minute that is reserved and marked again counts twice."""
+        with _losses():
+            return self._ick.size(self._key)
 
     def add(self, marks: Sequence[Mark]) -> None:
         """Mark minutes. One that is marked already keeps its lowest ride."""
@@ -53,35 +58,40 @@ class DirtyMinutes:
             pairs: list[float | str] = []
             for minute, ride in marks[start : start + AT_ONCE]:
                 pairs += _score(ride), minute
-            self.count += int(self._log.command("ZADD", self._key, "LT", *pairs))
+            with _losses():
+                self._ick.ickadd(self._key, *pairs)
 
-    def first(self, size: int) -> list[Mark]:
-        """Up to `size` minutes: those with the lowest rides, in their order."""
-        flat = self._log.command("ZRANGE", self._key, 0, size - 1, "WITHSCORES")
-        pairs = zip(flat[::2], flat[1::2], strict=True)
-        return [Mark(minute.decode(), int(float(score))) for minute, score in pairs]
+    def reserve(self, size: int) -> list[Mark]:
+        """Up to `size` minutes to be computed now: those with the lowest rides, in their order."""
+        with _losses():
+            reserved = self._ick.ickreserve(self._key, size)
+        return [Mark(minute, int(score)) for minute, score in reserved]
 
-    def remove(self, marks: Sequence[Mark]) -> None:
-        """Take minutes out that were computed, or set aside."""
-        minutes = (mark.minute for mark in marks)
-        self.count -= int(self._log.command("ZREM", self._key, *minutes))
+    def commit(self, marks: Sequence[Mark]) -> None:
+        """Take out what was computed, or set aside, since it was last reserved."""
+        with _losses():
+            self._ick.ickcommit(self._key, *(mark.minute for mark in marks))
 
     def lowest(self) -> int | None:
-        """The lowest ride that is not rolled up yet; None when nothing is dirty.
-
-        Raises MarksLost when the set does not hold what it must, or when another server, which may
-        lack the last writes, has taken the place of the first one.
-        """
-        first = self.first(1)
-        if int(self._log.command("ZCARD", self._key)) != self.count:
-            raise MarksLost
-        if self._log.replication_id() != self._server:
-            raise MarksLost
-        return first[0].lowest if first else None
+        """The lowest ride that is not rolled up yet, reserved or not; None if nothing is dirty."""
+        with _losses():
+            stats = self._ick.ickstats(self._key) or {}
+        return int(stats["total_min"]) if stats.get("total_size") else None
 
     def delete(self) -> None:
-        """Delete the set, if it is there."""
-        self._log.command("UNLINK", self._key)
+        """Delete the Ick, if it is there."""
+        with _losses():
+            self._ick.ickdel(self._key)
+
+
+@contextmanager
+def _losses() -> Iterator[None]:
+    """Raise MarksLost where the Ick is not as we left it, and other errors naming Redis."""
+    with naming_the_server():
+        try:
+            yield
+        except IckLost:
+            raise MarksLost from None
 
 
 def _score(ride: int) -> float:

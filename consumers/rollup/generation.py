@@ -6,9 +6,9 @@ random. In one transaction it is written to `rollup_state` and the checkpoint go
 leader can change nothing, however late it wakes up, because each of its transactions first locks
 the row, and finds another generation in it.
 
-The generation also names the lead's dirty set. The previous leader's, which the column `ick` names
-(after the gem Redis::Ick), is deleted first, and no other is touched: those of another database, or
-of a past that this one has lost, may be in the same Redis.
+The generation also names the lead's Ick. The previous leader's, which the column `ick` names, is
+deleted first, and no other is touched: those of another database, or of a past that this one has
+lost, may be in the same Redis.
 """
 
 import secrets
@@ -16,6 +16,7 @@ import secrets
 import psycopg
 
 from consumers.checkpoint import Checkpoint
+from rocket_rides.database import one_row
 from rocket_rides.errors import Overtaken
 
 KIND = NAME = "rollup"  # of the checkpoint
@@ -40,18 +41,20 @@ COMPLETE = """
 
 
 def of_before(connection: psycopg.Connection) -> str:
-    """The generation whose dirty set may still be in Redis; empty if there is none."""
+    """The generation whose Ick may still be in Redis; empty if there is none."""
     connection.execute(MAKE)
     [(before,)] = connection.execute(OF_BEFORE)
     return str(before)
 
 
 class Generation:
-    """A new one, drawn on `connection` by the session that has the lead. Raises Overtaken."""
+    """A new one, drawn on `connection` by the session that has the lead. Raises Overtaken.
+
+    Each loop asks it on a connection of its own.
+    """
 
     def __init__(self, connection: psycopg.Connection, checkpoint: Checkpoint, before: str) -> None:
         self.name = secrets.token_hex(8)
-        self._connection = connection
         with connection.transaction():
             row = connection.execute(DRAW, {"new": self.name, "before": before}).fetchone()
             if row is None:
@@ -61,21 +64,22 @@ class Generation:
             # Up to there, each ride was read or healed under some lead; no gap counts it again.
             self.met_upto = checkpoint.go_back(self.complete_to)
 
-    def hold(self) -> None:
+    def hold(self, connection: psycopg.Connection) -> None:
         """Keep others from drawing a new one until this transaction ends. Raises Overtaken."""
-        if self._connection.execute(HOLD, [self.name]).rowcount != 1:
+        if connection.execute(HOLD, [self.name]).rowcount != 1:
             raise overtaken()
 
-    def ask_if_overtaken(self) -> psycopg.Cursor:
-        """Ask whether another has begun: the answer is one row of one column."""
-        return self._connection.execute(IS_OVERTAKEN, [self.name])
+    def check(self, connection: psycopg.Connection) -> None:
+        """Raise Overtaken if another has begun: while no ride comes, nothing else tells us."""
+        if one_row(connection.execute(IS_OVERTAKEN, [self.name]))[0]:
+            raise overtaken()
 
-    def complete(self, upto: int) -> None:
+    def complete(self, connection: psycopg.Connection, upto: int) -> None:
         """Note that every minute is right for the rides up to there, except those set aside.
 
         Raises Overtaken.
         """
-        row = self._connection.execute(COMPLETE, [upto, self.name]).fetchone()
+        row = connection.execute(COMPLETE, [upto, self.name]).fetchone()
         if row is None:
             raise overtaken()
         [self.complete_to] = row

@@ -1,13 +1,14 @@
-"""The indexer: computes dirty minutes anew from the rides, and takes them out of the dirty set.
+"""The indexer: computes dirty minutes anew from the rides, and says how far all are right.
 
-The marker (`marker.py`) has put the minutes of new rides into that set, each with its lowest ride
-(`dirty.py`). The indexer works under its lead's generation, a fencing token. After a crash before
-minutes are taken out they are computed again, to the same result.
+It reserves the minutes with the lowest rides, computes them, and commits them, while the marker
+goes on marking (`marker.py`, `dirty.py`). A minute that is marked meanwhile stays dirty, since the
+computation may not have seen the new ride. The indexer works under its lead's generation, a fencing
+token. After a crash before the commit minutes are computed again, to the same result.
 
 When a batch can't be computed, the next ones are smaller, until each minute at fault is found. It
 is then *quarantined*: tried by itself, after the others, one such minute in each round. After
-ATTEMPTS it is set aside, and leaves the dirty set. Only a minute whose row is locked stays dirty
-for as long as it is locked. So no minute holds up the others for long.
+ATTEMPTS it is set aside, and is dirty no more. Only a minute whose row is locked stays dirty for as
+long as it is locked. So no minute holds up the others for long.
 """
 
 import logging
@@ -50,8 +51,8 @@ class Indexer:
     def __init__(
         self, connection: psycopg.Connection, generation: Generation, dirty: DirtyMinutes
     ) -> None:
+        self.connection = connection
         self.computed = 0  # minutes, each as often as it was computed
-        self._connection = connection
         self._generation = generation
         self._dirty = dirty
         self._size = AT_ONCE  # of the next batch
@@ -63,27 +64,30 @@ class Indexer:
     def run_once(self, marked_upto: int) -> bool:
         """Compute what is dirty; returns whether there may be more to do without a pause.
 
-        All minutes of the rides up to `marked_upto` have been marked. Raises Overtaken, MarksLost,
-        StateLost, redis.RedisError or psycopg.Error: then what was not taken out stays dirty.
+        All minutes of the rides up to `marked_upto` have been marked already. Raises Overtaken,
+        MarksLost, StateLost, redis.RedisError or psycopg.Error: then this lead is over.
         """
-        self._dirty.add(recomputations.pending(self._connection, AT_ONCE))
+        self._dirty.add(recomputations.pending(self.connection, AT_ONCE))
         quarantined, batch, more = [], [], False
         if self._dirty.count:
-            first = self._dirty.first(self._size + len(self._attempts))
-            quarantined = [mark for mark in first if mark.minute in self._attempts]
-            batch = [mark for mark in first if mark.minute not in self._attempts][: self._size]
+            reserved = self._dirty.reserve(self._size + len(self._attempts))
+            reached(Step.AFTER_RESERVATION)
+            quarantined = [mark for mark in reserved if mark.minute in self._attempts]
+            batch = [mark for mark in reserved if mark.minute not in self._attempts][: self._size]
         if batch:
             more = len(batch) == self._size
             more |= not self._take(batch)
         if quarantined:
             tried = self._try(min(quarantined, key=lambda mark: self._attempts[mark.minute]))
             more |= tried and len(quarantined) > 1
-        again = set_aside.to_retry(self._connection)
+        again = set_aside.to_retry(self.connection)
         if again and (error := self._compute([again], LONG)):
             self._set_aside(again, refusal(error), 1)
-        if batch or quarantined or again or marked_upto > self._generation.complete_to:
-            lowest = self._dirty.lowest()
-            self._generation.complete(marked_upto if lowest is None else lowest - 1)
+        # Only now: whatever was marked up to `marked_upto`, and is not in there, is computed.
+        lowest = self._dirty.lowest() if self._dirty.count else None
+        upto = marked_upto if lowest is None else min(marked_upto, lowest - 1)
+        if upto > self._generation.complete_to:
+            self._generation.complete(self.connection, upto)
         return more or again is not None
 
     def _take(self, batch: Sequence[Mark]) -> bool:
@@ -93,7 +97,7 @@ class Indexer:
         """
         if self._compute(batch, SHORT) is None:
             self._size = min(self._size * 2, AT_ONCE)
-            self._remove(batch)
+            self._commit(batch)
             return True
         self._size = max(len(batch) // 4, 1)
         if len(batch) == 1:
@@ -114,14 +118,14 @@ class Indexer:
         if error:
             self._aside.add(minute)
             self._set_aside(mark, refusal(error), 1 if was_aside else ATTEMPTS)
-        self._remove([mark])
+        self._commit([mark])
         return True
 
     def _compute(self, marks: Sequence[Mark], limit: str) -> psycopg.Error | None:
         """Compute these minutes; returns the error that one of them may have caused."""
         minutes, failed = [mark.minute for mark in marks], None
         try:
-            compute(self._connection, self._generation, minutes, limit)
+            compute(self.connection, self._generation, minutes, limit)
         except ONE_MINUTES_FAULT as error:
             failed = error
         else:
@@ -132,15 +136,15 @@ class Indexer:
         reached(Step.AFTER_COMPUTING)
         return failed
 
-    def _remove(self, marks: Sequence[Mark]) -> None:
-        self._dirty.remove(marks)
-        reached(Step.AFTER_REMOVAL)
+    def _commit(self, marks: Sequence[Mark]) -> None:
+        self._dirty.commit(marks)
+        reached(Step.AFTER_COMMIT)
 
     def _set_aside(self, mark: Mark, reason: str, attempts: int) -> None:
-        with self._connection.transaction():
-            self._generation.hold()
-            is_new = set_aside.put(self._connection, mark, reason, attempts)
-            recomputations.give_up(self._connection, mark.minute)
+        with self.connection.transaction():
+            self._generation.hold(self.connection)
+            is_new = set_aside.put(self.connection, mark, reason, attempts)
+            recomputations.give_up(self.connection, mark.minute)
         logger.log(
             logging.WARNING if is_new else logging.DEBUG,
             "set aside minute %s: %s; python -m consumers.rollup.aside list shows all",

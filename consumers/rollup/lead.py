@@ -1,9 +1,15 @@
-"""One lead: a generation, its dirty set, and the reader and the indexer, which work in turns.
+"""One lead: a generation, its dirty minutes, and two loops that work on them at the same time.
 
-In turns, so that nobody marks a minute between its computation and its removal from the dirty set.
+The reader marks, in the thread that has the lead. The indexer computes, in a thread and a session
+of its own: so no minute, however long it takes, holds up the marking.
 """
 
+import os
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 import psycopg
 
@@ -14,74 +20,109 @@ from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.indexer import Indexer
 from consumers.rollup.marker import Marker
-from consumers.rollup.step import Step
+from consumers.rollup.step import INDEXING, Step
 from consumers.round import Round
 from rocket_rides.errors import Overtaken
-from rocket_rides.faults import reached
+from rocket_rides.faults import crashing, reached
 from rocket_rides.log import Log
 
-# Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
-# for all of them. If computing takes long, the pause grows, up to LONGEST_PAUSE, so that computing
-# gets a SHARE of the time.
-PAUSE = 0.25
-LONGEST_PAUSE = 0.5
-SHARE = 0.1
-# When a ride comes after a pause, the totals get the processors first: nobody waits for the rollup.
-GIVE_WAY = 0.02  # seconds
+# Seconds between two rounds of either loop; IDLE after one that found nothing. Rides gather
+# meanwhile, and each minute is computed once for all of them.
+PAUSE, IDLE = 0.25, 0.5
+SHARE = 0.1  # of the time, for computing; the pause grows for it, but not above IDLE
 
 
 class Lead:
     """Begins a new generation. For the session that has the lock; see `generation`.
 
+    Each loop has a session with Postgres and a connection with Redis of its own: the reader has
+    `connection` and `log`, the indexer has `indexing`, and `marks` is for the Ick, which both use.
     Every method raises psycopg.Error, redis.RedisError or Unavailable: then this lead is over.
     """
 
-    def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
-        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        log: Log,
+        indexing: psycopg.Connection,
+        marks: Log,
+        batch_size: int = 1000,
+    ) -> None:
         self.connection = connection
-        self._log = log
         checkpoint = Checkpoint(connection, KIND, NAME)
         before = generation.of_before(connection)
         if before:
-            DirtyMinutes(log, before).delete()
+            DirtyMinutes(marks, before).delete()
         reached(Step.AFTER_DELETION)
         self.generation = Generation(connection, checkpoint, before)
         reached(Step.AFTER_DRAW)
-        self.dirty = DirtyMinutes(log, self.generation.name)
+        self.dirty = DirtyMinutes(marks, self.generation.name)
         self.marker = Marker(connection, self.generation, self.dirty)
         self.reader = Reader(log, self.marker, batch_size)
-        self.indexer = Indexer(connection, self.generation, self.dirty)
-        self._due = 0.0
+        self.indexer = Indexer(indexing, self.generation, self.dirty)
+        self.pause = 0.0  # seconds until there may be more to mark
+        self._first_marked = self._indexed_upto = 0
+        self._failure: BaseException | None = None
+        self._over = Event()
 
     def run_once(self, *, wait: float = 0) -> Round:
-        """Mark one batch, and compute what is dirty if that is due; returns what the batch held.
-
-        Waits up to `wait` seconds for an entry if nothing is dirty. A `pause` is to follow.
-        """
+        """Mark one batch, and return what it held. Raises what ended the indexer, too."""
+        if self._failure:
+            raise self._failure
         try:
-            return self._run_once(wait)
+            done = self.reader.run_once()
+            # Last, by itself: idle_session_timeout, which ends a leader that hangs, does not run in
+            # a session that psycopg's pipeline, which the reader uses, has left idle.
+            self.generation.check(self.connection)
         except (Overtaken, psycopg.Error):
-            # If we were superseded while we hung, our successor has deleted our dirty set, and
-            # cannot know what we have marked since.
+            # If we were superseded while we hung, our successor has deleted our Ick. If it was
+            # empty until then, we have made it anew since, and only we know of it.
             self.dirty.delete()
             raise
-
-    def _run_once(self, wait: float) -> Round:
-        asleep = not (self.dirty.count or self.reader.behind)
-        if asleep and self._log.read(self.reader.at.redis_id, 1, wait):
-            time.sleep(GIVE_WAY)
-        done = self.reader.run_once()
+        self._first_marked = self._first_marked or self.reader.at.position
         if not done.did_nothing:
             reached(Step.AFTER_MOVE)
-        began = time.monotonic()
-        if began >= self._due:
-            more = self.indexer.run_once(self.reader.at.position)
-            took = time.monotonic() - began
-            pause = min(max(PAUSE, took / SHARE - took), LONGEST_PAUSE)
-            self._due = time.monotonic() + (0 if more else pause)
+        self.pause = IDLE if done.did_nothing else PAUSE
+        if self.reader.behind:
+            self.pause = self.reader.pause
         return done
 
     @property
-    def pause(self) -> float:
-        """Seconds until there is something to do. Rides gather meanwhile, and their marks fold."""
-        return self.reader.pause if self.reader.behind else max(0, self._due - time.monotonic())
+    def works(self) -> bool:
+        """Whether the indexer, too, has come past what was marked first."""
+        return self._indexed_upto >= self._first_marked
+
+    @contextmanager
+    def indexing(self, crash_rate: float = 0) -> Iterator[None]:
+        """Have the indexer work until the block ends."""
+        thread = Thread(target=self._index, args=[crash_rate], name="indexer", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            _hang_up(self.indexer.connection)  # it may be computing a long minute
+            thread.join()
+
+    def _index(self, crash_rate: float) -> None:
+        try:
+            while not self._over.is_set():
+                began = time.monotonic()
+                marked_upto = self.reader.at.position
+                with crashing(crash_rate, *INDEXING):
+                    more = self.indexer.run_once(marked_upto)
+                self._indexed_upto = marked_upto
+                took = time.monotonic() - began
+                pause = min(max(PAUSE, took / SHARE - took), IDLE) if self.dirty.count else IDLE
+                self._over.wait(0 if more else pause)
+        except BaseException as failure:
+            self._failure = failure
+
+
+def _hang_up(connection: psycopg.Connection) -> None:
+    """Have the thread that waits for this connection's server get an error at once."""
+    with (
+        suppress(OSError, psycopg.OperationalError),  # the connection is broken already
+        socket.socket(fileno=os.dup(connection.fileno())) as link,
+    ):
+        link.shutdown(socket.SHUT_RDWR)

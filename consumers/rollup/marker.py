@@ -14,7 +14,7 @@ from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
 from consumers.rides import TYPE, Ride, ride
 from consumers.rollup.dirty import DirtyMinutes, Mark
-from consumers.rollup.generation import KIND, NAME, Generation, overtaken
+from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.step import Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
@@ -71,7 +71,7 @@ class Marker(Handler):
 
     def fence(self) -> None:
         """Raise Overtaken unless this generation may still move the checkpoint."""
-        self._generation.hold()
+        self._generation.hold(self.connection)
 
     def heal(self, gap: Gap) -> Healed | None:
         """Count the rides of a gap that no lead has met before. Their minutes are marked."""
@@ -84,10 +84,5 @@ class Marker(Handler):
     def take(self, records: Sequence[Ride]) -> None:
         """Do nothing: their minutes are marked already."""
 
-    def ask_for_repair(self) -> psycopg.Cursor:
-        """Ask whether another generation has begun: while no ride comes, nothing else tells us."""
-        return self._generation.ask_if_overtaken()
-
-    def repair(self) -> object:
-        """Raise Overtaken: a rollup is repaired under its next generation, so this one ends."""
-        raise overtaken()
+    def ask_for_repair(self) -> None:
+        """Never: a rollup is repaired under its next generation."""

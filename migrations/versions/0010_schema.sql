@@ -225,7 +225,7 @@ CREATE TABLE rollup_state (
         CONSTRAINT rollup_state_complete_to CHECK (complete_to >= 0),
     generation text NOT NULL DEFAULT ''
         CONSTRAINT rollup_state_generation CHECK (generation ~ '^([0-9a-f]{16})?$'),
-    -- The generation whose dirty set may still be in Redis: a repair begins a generation without one.
+    -- The generation whose Ick may still be in Redis: a repair begins a generation without one.
     ick text NOT NULL DEFAULT '' CONSTRAINT rollup_state_ick CHECK (ick ~ '^([0-9a-f]{16})?$')
 ) WITH (fillfactor = 50);
 

@@ -175,7 +175,7 @@ def test_a_database_without_its_state_says_how_it_is_repaired(world: World) -> N
 
 @pytest.mark.parametrize("command", ["xinfo", "time", "memory", "zcard"])
 def test_what_redis_forbids_is_unknown_and_nothing_else_is(world: World, command: str) -> None:
-    rollup.lead(world).run_once(wait=0)  # makes a dirty set
+    rollup.lead(world).run_once(wait=0)  # makes an Ick
     world.send(*[1] * 10)
     with limited_redis(world, command) as url:
         facts = look(world, redis_url=url)

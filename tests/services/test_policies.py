@@ -16,7 +16,7 @@ from tests.support.api import Api
 from tests.support.desk import Desk
 from tests.support.disasters import flush
 from tests.support.resets import ask
-from tests.support.rollup import hurry, lead
+from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, eventually
 
 RIGHTS = """
@@ -109,8 +109,7 @@ def dirty_minutes(world: World, limited: World) -> Callable[[], object]:
     hurry(leading)
     [(minute, ride)] = world.connection.execute("SELECT minute::text, upto FROM ride_minutes")
     leading.dirty.add([Mark(minute, ride)])
-    leading._due = 0
-    return leading.run_once
+    return lambda: work(leading)
 
 
 def sweep(world: World, limited: World) -> Callable[[], object]:

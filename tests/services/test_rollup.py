@@ -1,30 +1,37 @@
 """The rollup: every minute is right for all rides up to `complete_to`; dirty minutes fold."""
 
 import re
+from enum import Enum
 
+import psycopg
 import pytest
 from psycopg.abc import Params
 
 from consumers.reader import REST, SMALLEST_BATCH
 from consumers.rollup import marker
-from consumers.rollup.lead import PAUSE
+from consumers.rollup.ick import Ick
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
+from consumers.rollup.step import Step
+from rocket_rides.faults import listening
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import StateLost
 from tests.support.clock import Clock
-from tests.support.disasters import limited_redis
+from tests.support.disasters import trigger
 from tests.support.rollup import (
     complete_to,
-    dirty_sets,
     exact,
     hurry,
+    icks,
     is_complete,
     kept,
     lead,
     send_at,
     take_at,
+    work,
 )
 from tests.support.world import World, catch_up, drain, eventually
+
+SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
 def test_rides_are_in_their_minutes_to_the_millimetre(world: World) -> None:
@@ -51,19 +58,83 @@ def test_rides_are_in_their_minutes_to_the_millimetre(world: World) -> None:
     assert world.value("SELECT max(upto) FROM ride_minutes") == complete_to(world) == last
 
 
-def test_rides_gather_for_a_while_and_their_minute_is_computed_once(
-    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("consumers.rollup.lead.time", clock)
+def test_marks_fold_and_their_minute_is_computed_once(world: World) -> None:
     leading = lead(world)
     for _ in range(10):
         send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:00:30Z", 1))
         leading.run_once()
-    assert 0 < leading.pause <= PAUSE
-    assert (complete_to(world), leading.dirty.lowest()) == (world.start + 2, world.start + 3)
+    assert (leading.dirty.count, leading.dirty.lowest()) == (1, world.start + 1)
     hurry(leading)
     assert is_complete(world)
-    assert (leading.marker.marked, leading.indexer.computed) == (20, 2)
+    assert (leading.marker.marked, leading.indexer.computed) == (20, 1)
+
+
+MOMENTS = (Step.AFTER_RESERVATION, Step.AFTER_COMPUTING, Step.AFTER_COMMIT)
+
+
+@pytest.mark.proves("minutes")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_minute_that_is_marked_while_it_is_computed_is_computed_again(
+    world: World, moment: Step
+) -> None:
+    leading = lead(world)
+    send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
+    leading.run_once()
+
+    def mark(step: Enum) -> None:
+        if step is moment:
+            send_at(world, ("2026-03-01 10:00:30Z", 5))
+            leading.run_once()
+
+    with listening(mark):
+        leading.indexer.run_once(leading.reader.at.position)
+    assert complete_to(world) == world.start + 2  # not the new ride, though it is marked
+    assert (leading.dirty.count, leading.dirty.lowest()) == (1, world.start + 3)
+    hurry(leading)
+    assert is_complete(world)
+
+
+def test_no_ride_is_complete_that_is_reserved_and_not_computed(world: World) -> None:
+    leading = lead(world)
+    send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
+    leading.run_once()
+    leading.dirty.reserve(1)  # and the second minute is in the producer set
+    assert leading.dirty.lowest() == world.start + 1
+    leading.dirty.reserve(2)
+    assert leading.dirty.lowest() == world.start + 1
+    hurry(leading)
+    assert is_complete(world)
+
+
+def test_a_minute_that_takes_long_does_not_hold_up_the_marking(world: World) -> None:
+    trigger(world, "slow", "BEFORE INSERT ON ride_minutes", "PERFORM pg_sleep(60); RETURN new;")
+    world.send(1)
+    leading = lead(world)
+    with leading.indexing():
+        leading.run_once()
+        eventually(lambda: world.value(SLEEPING) == 1)
+        for _ in range(3):
+            [last] = world.send(1)
+            leading.run_once()
+            assert leading.reader.at.position == last
+        assert world.value(SLEEPING) == 1
+        assert not leading.works  # so that a failure goes on being one
+    # The lead is over, and did not wait for that minute; nor does the server.
+    eventually(lambda: world.value(SLEEPING) == 0, patience=30)
+
+
+def test_what_ends_the_indexer_ends_the_lead(world: World) -> None:
+    trigger(world, "full_disk", "BEFORE INSERT ON ride_minutes", "RAISE SQLSTATE '53100';")
+    world.send(1)
+    leading = lead(world)
+
+    def go_on() -> bool:
+        leading.run_once()
+        return False
+
+    with leading.indexing(), pytest.raises(psycopg.errors.DiskFull):
+        eventually(go_on)
+    assert not leading.works
 
 
 def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World, clock: Clock) -> None:
@@ -98,7 +169,7 @@ def test_what_is_complete_stays_so(world: World) -> None:
     """Above 2^53 a mark may have a score below the ride that is complete already."""
     leading = lead(world)
     for upto in (world.start + 5, world.start + 3):
-        leading.generation.complete(upto)
+        leading.generation.complete(leading.connection, upto)
         assert leading.generation.complete_to == complete_to(world) == world.start + 5
 
 
@@ -112,8 +183,7 @@ def test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_wi
     leading = lead(world)
     risen = []
     for _ in range(3):
-        leading._due = 0
-        leading.run_once()
+        work(leading)
         risen.append(complete_to(world) - world.start)
     assert risen == [4, 8, 20]
     assert exact(world)
@@ -179,23 +249,13 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     assert is_complete(world)
 
 
-def test_each_lead_deletes_the_dirty_set_of_the_one_before_and_no_other(world: World) -> None:
-    world.log().command("ZADD", f"{world.stream}/rollup/of-another-database", 1, "a minute")
+def test_each_lead_deletes_the_ick_of_the_one_before_and_no_other(world: World) -> None:
+    Ick(world.log().redis).ickadd(f"{world.stream}/rollup/of-another-database", 1, "a minute")
     world.send(1)
     for _ in range(2):
         leading = lead(world)
         leading.reader.run_once()
-        assert dirty_sets(world) == {leading.generation.name, "of-another-database"}
-
-
-def test_a_user_of_redis_who_may_not_ask_for_its_replication_id_rolls_up_all_the_same(
-    world: World,
-) -> None:
-    with limited_redis(world, "info") as url:
-        process = world.service("consumers.rollup", REDIS_URL=url).says("leading")
-        world.send(1)
-        eventually(lambda: is_complete(world))
-        assert process.stop() == 0
+        assert icks(world) == {leading.generation.name, "of-another-database"}
 
 
 def plan(world: World, statement: str, values: Params) -> str:

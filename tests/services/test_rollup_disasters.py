@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from consumers.checkpoint import Checkpoint
 from consumers.rollup import generation
 from consumers.rollup.dirty import Mark, MarksLost
 from consumers.rollup.generation import KIND, NAME, Generation
+from consumers.rollup.ick import Ick, writes_key
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.step import Step
@@ -19,6 +21,7 @@ from lab.chaos.backup import Backup
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Staged
+from rocket_rides.log.names import ick_keys, rollup_key
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 from streamer.repair import repair
@@ -27,64 +30,126 @@ from tests.support.disasters import flush, stranded
 from tests.support.entries import RIDE
 from tests.support.rollup import (
     complete_to,
-    dirty_sets,
     exact,
     hurry,
+    icks,
     is_complete,
     kept,
     lead,
     send_at,
+    work,
 )
 from tests.support.world import World, eventually, transaction
 
 MINUTES = [(f"2026-03-01 10:{minute:02}:30Z", minute + 1) for minute in range(10)]
 
 
-def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_dirty_set_behind(world: World) -> None:
+def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World) -> None:
     for number, step in enumerate(Step):
         send_at(world, *MINUTES)
         with pytest.raises(InjectedCrash), crash_at(step):
             hurry(lead(world))
         assert complete_to(world) <= world.start + 10 * number
-        hurry(lead(world))
+        last = lead(world)
+        hurry(last)
         assert is_complete(world)
-        assert dirty_sets(world) == set()
+        assert icks(world) == {last.generation.name}
 
 
-def flush_before_a_ride(world: World) -> None:
-    """The next mark makes a dirty set anew, in which the lost minutes are missing."""
-    flush(world)
-    world.send(5)
+def keys(world: World, leading: Lead) -> list[str]:
+    """All of its Ick."""
+    ick = rollup_key(world.stream, leading.generation.name)
+    return [*ick_keys(ick), writes_key(ick)]
 
 
-def fail_over(world: World) -> None:
-    """To a replica without the newest writes, behind a proxy: the connection lives."""
-    world.log().command("REPLICAOF", "127.0.0.1", "1")
-    world.log().command("REPLICAOF", "NO", "ONE")
+class Loss(NamedTuple):
+    """What Redis may do between two operations on the Ick."""
+
+    lose: Callable[[World, Lead], object]
+    marks_again: bool = False  # first: then the Ick that is lost would be made anew
 
 
-def lose_the_last_marks(world: World) -> None:
+def evict(number: int) -> Callable[[World, Lead], object]:
+    return lambda world, leading: world.log().command("UNLINK", keys(world, leading)[number])
+
+
+def lose_the_last_writes(world: World, _: Lead) -> None:
+    """As an AOF may that is synced once a second."""
     world.redis.stop()
     file = world.redis.append_only_file
     content = file.read_bytes()
-    file.write_bytes(content[: content.rindex(b"*", 0, content.rindex(b"ZADD"))])
+    file.write_bytes(content[: content.rindex(b"*", 0, content.rindex(b"INCR"))])
     world.redis.start()
+
+
+LOSSES = {
+    "all": Loss(lambda world, _: flush(world)),
+    "all, and marks follow": Loss(lambda world, _: flush(world), marks_again=True),
+    "the last writes": Loss(lose_the_last_writes),
+    "the version": Loss(evict(0)),
+    "the producer set": Loss(evict(1)),
+    "the consumer set": Loss(evict(2)),
+    "the count of writes": Loss(evict(3)),
+}
 
 
 @pytest.mark.proves("marks-lost")
 @each_stream_server
-@pytest.mark.parametrize("lose", [flush, flush_before_a_ride, fail_over, lose_the_last_marks])
-def test_marks_that_redis_loses_are_missed_and_made_again(
-    world: World, lose: Callable[[World], None]
-) -> None:
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_marks_that_redis_loses_are_missed_and_made_again(world: World, loss: Loss) -> None:
     leading = lead(world)
     send_at(world, *MINUTES)
-    leading.reader.run_once()
+    leading.run_once()
+    leading.dirty.reserve(5)
     assert leading.dirty.count == 10
-    lose(world)
+    loss.lose(world, leading)
+    if loss.marks_again:
+        send_at(world, *MINUTES)
     with pytest.raises((MarksLost, redis.ConnectionError)):
-        leading.run_once()
+        work(leading)
+    with pytest.raises((MarksLost, redis.ConnectionError)):
+        leading.indexer.run_once(leading.reader.at.position)
     assert complete_to(world) == world.start
+    hurry(lead(world))
+    assert is_complete(world)
+
+
+@pytest.mark.proves("marks-lost")
+@each_stream_server
+@pytest.mark.parametrize("commits", [False, True])
+def test_an_older_state_of_redis_that_comes_back_is_noticed(world: World, commits: bool) -> None:
+    """After a fail-over without the last writes, or from a copy; also where it has as many."""
+    leading, log = lead(world), world.log()
+    send_at(world, *MINUTES[:5])
+    leading.run_once()
+    older = {key: log.command("DUMP", key) for key in keys(world, leading)}
+    if commits:  # five other minutes, of as many
+        leading.indexer.run_once(leading.reader.at.position)
+    send_at(world, *MINUTES[5:])
+    leading.run_once()
+    before = complete_to(world)
+    for key, value in older.items():
+        log.command("UNLINK", key)
+        if value:
+            log.command("RESTORE", key, 0, value)
+    with pytest.raises(MarksLost):
+        leading.indexer.run_once(leading.reader.at.position)
+    assert complete_to(world) == before
+    hurry(lead(world))
+    assert is_complete(world)
+
+
+def test_whoever_else_adds_to_the_ick_costs_a_generation_and_no_ride(world: World) -> None:
+    leading = lead(world)
+    send_at(world, *MINUTES)
+    leading.run_once()
+    ick = Ick(world.log().redis)
+    key = rollup_key(world.stream, leading.generation.name)
+    assert (ick.ickstats(key) or {})["total_size"] == 10  # to look is free
+    leading.run_once()
+    ick.ickadd(key, 1, "2026-03-01 11:00:00+00")
+    with pytest.raises(MarksLost):
+        hurry(leading)
     hurry(lead(world))
     assert is_complete(world)
 
@@ -109,7 +174,7 @@ def test_postgres_is_restored_and_draws_the_numbers_of_lost_rides_again(own_worl
 
 
 def test_a_leader_that_was_overtaken_leaves_no_marks_behind(world: World) -> None:
-    """Nobody would delete them: rollup_state names the dirty set of its successor."""
+    """Nobody would delete them: rollup_state names the Ick of its successor."""
     stale = lead(world)
     send_at(world, *MINUTES)
     before = stale.reader._ask()
@@ -117,7 +182,7 @@ def test_a_leader_that_was_overtaken_leaves_no_marks_behind(world: World) -> Non
     successor = lead(world)
     with pytest.raises(Overtaken):
         stale.run_once()
-    assert dirty_sets(world) == set()
+    assert icks(world) == set()
     hurry(successor)
     assert is_complete(world)
 
@@ -142,7 +207,7 @@ def test_a_leader_that_hangs_is_replaced_and_wakes_up(world: World) -> None:
 
 
 def test_of_two_who_begin_after_the_same_leader_one_leads(world: World) -> None:
-    """The other would leave a dirty set behind that nobody deletes."""
+    """The other would leave an Ick behind that nobody deletes."""
     one, other = (world.connect(**SESSION) for _ in range(2))
     before = generation.of_before(one)
     Generation(one, Checkpoint(one, KIND, NAME), before)
@@ -153,7 +218,7 @@ def test_of_two_who_begin_after_the_same_leader_one_leads(world: World) -> None:
 ATTEMPTS: list[Callable[[Lead], object]] = [
     lambda stale: stale.reader.run_once(),
     lambda stale: compute(stale.connection, stale.generation, ["2026-03-01 10:00Z"]),
-    lambda stale: stale.generation.complete(10),
+    lambda stale: stale.generation.complete(stale.connection, 10),
     lambda stale: stale.indexer._set_aside(Mark("2026-03-01 10:00Z", 1), "in vain", 1),
 ]
 
@@ -238,4 +303,4 @@ def test_a_full_batch_that_is_sent_and_not_committed_is_asked_for_ever_less_ofte
     leading, stop = lead(world, batch_size=20), Recording(15)
     rounds(leading, [], leading.connection, Progress(), stop, crash_rate=0)
     assert min(stop.pauses[-2:]) >= IDLE_ROUND / 2
-    assert complete_to(world) == first
+    assert leading.reader.at.position == first

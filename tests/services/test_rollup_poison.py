@@ -14,7 +14,7 @@ from consumers.rollup.step import Step
 from rocket_rides.faults import listening
 from tests.support.api import Api
 from tests.support.disasters import trigger
-from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at
+from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at, work
 from tests.support.world import World, eventually, transaction
 
 POISON = """
@@ -193,8 +193,7 @@ def test_many_bad_minutes_are_tried_one_in_each_round_but_without_a_pause(world:
 
 def rounds(leading: Lead, count: int) -> None:
     for _ in range(count):
-        leading._due = 0
-        leading.run_once()
+        work(leading)
 
 
 @pytest.mark.parametrize("time", ["-infinity", "294276-12-31 23:59:59Z"])

@@ -25,7 +25,7 @@ from tests.support.counting import Counter, commands, counting, statements
 from tests.support.looks import looking
 from tests.support.receipts import staff
 from tests.support.receiver import Receiver
-from tests.support.rollup import hurry, lead
+from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, drain
 from watch.watching import UNSEEN
 
@@ -148,7 +148,6 @@ def test_the_readers(
 ) -> None:
     for module in ("inbox", "delivery", "queue", "upkeep"):
         monkeypatch.setattr(f"consumers.receipts.{module}.time", clock)
-    monkeypatch.setattr("consumers.rollup.lead.time", clock)
     world, streamer = counted.world, counted.world.streamer()
     consumer, leading = counted.through.consumer(), lead(counted.through)
     with staff(counted.through, receiver) as workers:
@@ -167,7 +166,7 @@ def test_the_readers(
             worker.until(lambda: not undecided(world))
         idle = partial(counted.of_a_minute, clock=clock)
         found["an idle minute of a total"] = idle(lambda: consumer.run_once(wait=0))
-        found["an idle minute of the rollup"] = idle(lambda: leading.run_once(wait=0))
+        found["an idle minute of the rollup"] = idle(lambda: work(leading))
         minute = idle(look, idle_round=WORKERS_IDLE_ROUND)
         found["an idle minute of a worker of the receipts"] = minute
     assert found == {what: TABLE.get(what) for what in found}

@@ -29,17 +29,22 @@ def send_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
 
 def lead(world: World, batch_size: int = 1000) -> Lead:
     """A lead on connections of its own; it has the lock unless another one has it."""
-    connection = world.connect(**SESSION)
+    connection, indexing = world.connect(**SESSION), world.connect(**SESSION)
     try_lock(connection, Lock.ROLLUP)
-    return Lead(connection, world.log(), batch_size)
+    return Lead(connection, world.log(), indexing, world.log(), batch_size)
+
+
+def work(leading: Lead) -> bool:
+    """One round of each loop, one after the other; returns what the indexer's did."""
+    leading.run_once()
+    return leading.indexer.run_once(leading.reader.at.position)
 
 
 def hurry(leading: Lead) -> None:
     """Mark and compute, without a pause, until nothing is left to do."""
     while True:
         before = leading.reader.at, leading.dirty.count, leading.generation.complete_to
-        leading._due = 0
-        leading.run_once()
+        work(leading)
         after = leading.reader.at, leading.dirty.count, leading.generation.complete_to
         if after == before and not leading.dirty.count:
             return
@@ -65,7 +70,7 @@ def is_complete(world: World) -> bool:
     return complete_to(world) == world.truth[0] and exact(world)
 
 
-def dirty_sets(world: World) -> set[str]:
-    """The generations that have marks in Redis."""
+def icks(world: World) -> set[str]:
+    """The generations that have an Ick in Redis."""
     names = world.log().redis.keys(f"{world.stream}/rollup/*")
     return {name.decode().split("/")[2] for name in names if isinstance(name, bytes)}

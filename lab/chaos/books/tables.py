@@ -23,7 +23,7 @@ from rocket_rides.database import one_row
 PAUSE = 2.0  # seconds between two looks; more where they take long
 LONGEST_PAUSE = 60.0
 SHARE = 0.1  # of the time, at most, goes into looks: they add up all rides
-DIRTY_SET = "SELECT ick FROM rollup_state"
+ICK = "SELECT ick FROM rollup_state"
 MOST = 5  # findings of one kind that are listed
 
 
@@ -75,9 +75,9 @@ def is_settled(connection: psycopg.Connection, client: redis.Redis) -> bool:
 
 
 def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) -> list[str]:
-    """A sentence for each kind of work that is left in Redis: in the dirty set, and in groups."""
-    [dirty] = one_row(connection.execute(DIRTY_SET))  # none before somebody has led
-    sets = client.scan_iter(match=f"*/rollup/{dirty}") if dirty else ()
+    """A sentence for each kind of work that is left in Redis: in the Ick, and in groups."""
+    [ick] = one_row(connection.execute(ICK))  # none before somebody has led
+    sets = client.scan_iter(match=f"*/rollup/{ick}/ick/*set") if ick else ()
     groups: list[Any] = client.xinfo_groups(stream) if client.exists(stream) else []
     left = {
         "minutes are left dirty": sum(client.zcard(key) for key in sets),
