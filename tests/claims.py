@@ -142,7 +142,15 @@ CLAIMS = {
     "cells-once": Claim("A total of all cells counts each once.", "analytics/cells.py", 7),
     "slow-client": Claim("A slow client is disconnected.", "api/slow_clients.py", 13),
     "marks-lost": Claim(
-        "Minutes stay right when Redis forgets which are dirty.", "consumers/rollup/dirty.py", 14
+        "Minutes stay right when Redis forgets which are dirty.",
+        "consumers/rollup/ick.lua",
+        14,
+        again="Even if what comes back is older, and has as many.",
+    ),
+    "marked-meanwhile": Claim(
+        "A minute that is marked while it is computed is computed again.",
+        "consumers/rollup/ick.lua",
+        14,
     ),
     "swept": Claim(
         "A ride that the log lost still gets its receipt.", "consumers/receipts/statements.py", 15

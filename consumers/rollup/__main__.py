@@ -46,8 +46,6 @@ from rocket_rides.waiting import Progress
 
 # Computing minutes has limits of its own: see `consumers.rollup.indexer`.
 LONGEST_STATEMENT = "60s"
-# A statement of a process that is gone ends soon: the next leader waits for its locks.
-CHECKS = {"client_connection_check_interval": "2s"}
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
@@ -56,7 +54,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     report = Report()
     crashes = Crashes()
 
-    def connect(name: str, **others: str) -> psycopg.Connection:
+    def connect(name: str) -> psycopg.Connection:
         return database.connect(
             config.postgres_url,
             name,
@@ -65,7 +63,6 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             idle_in_transaction_session_timeout=timeout,
             idle_session_timeout=timeout,
             **SESSION,
-            **others,
         )
 
     def session(progress: Progress) -> None:
@@ -85,7 +82,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     def lead_until_it_fails(connection: psycopg.Connection, log: Log, progress: Progress) -> None:
         rate = config.crash_rate
         with (
-            connect(sessions.INDEXER, **CHECKS) as indexing,
+            connect(sessions.INDEXER) as indexing,
             Log(config.log_url, config.stream_name) as marks,
         ):
             lead = Lead(connection, log, indexing, marks, config.batch_size)

@@ -35,8 +35,8 @@ local function state()
   return table.concat({ version, count, call('ZCARD', pset), call('ZCARD', cset) }, ' ')
 end
 
--- Move the lowest of one set into the other until that has `size` members. One that is in both keeps
--- its lower score, and adds nothing to the size. It takes before it puts: once a script has
+-- Move the lowest of one set into the other until that has `size` members. One that is in both
+-- keeps its lower score, and adds nothing to the size. It takes before it puts: once a script has
 -- written, a full Redis permits what follows.
 local function move(from, to, size)
   while true do

@@ -162,14 +162,16 @@ class Ick:
 class OwnedIck(Ick):
     """The operations for the only process that writes to its Icks; threads may share it.
 
-    It remembers how each operation left the Ick. The next one is refused whole, with IckLost,
-    unless the Ick is still so: nothing was lost, no older state restored, and nobody else wrote.
-    `K/ick/{K}/writes` counts the operations that changed something. An Ick that is not known yet
-    is expected not to be there.
+    It remembers how each operation left the Ick, and the next one is refused whole, with IckLost,
+    unless the Ick is still so. That shows the loss of a key, an older state that was restored, and
+    what another client added. (Another client may exchange members and leave both sizes as they
+    were: this does not show, and no member is lost by it.) `K/ick/{K}/writes` counts the operations
+    that changed something. An Ick that this object has not used yet must not be there.
 
-    When an operation fails, it may have been done or not, so every later one on that Ick raises
-    IckLost; begin another Ick. `ickdel` checks nothing and deletes the count, too, so a successor
-    deletes its predecessor's Ick with it. (`Ick.ickdel` leaves the count.)
+    When an operation fails, it may have been done or not, so each later one on that Ick raises
+    IckLost: begin with another key. A key is never used twice, or whoever used it before might take
+    the new Ick for its own. `ickdel` checks nothing and deletes the count, too, so that a successor
+    can delete what its predecessor left; `Ick.ickdel` would leave the count.
     """
 
     def __init__(self, redis_client: redis.Redis) -> None:
@@ -179,7 +181,7 @@ class OwnedIck(Ick):
 
     def size(self, ick_key: str) -> int:
         """How many members both sets have, as the last operation left them. Asks nobody."""
-        left = self._left.get(ick_key, b"0 0 0 0")
+        left = self._left.get(ick_key, b"none 0 0 0")
         if left is None:
             raise IckLost(ick_key)
         return sum(map(int, left.split()[2:]))

@@ -64,9 +64,14 @@ COMPUTE = """
     SELECT (SELECT upto FROM settled) FROM mine
 """
 
-# For the session that marks and computes. A new table has no statistics: the planner would scan it
-# for a minute, and sort all of it for its first rides.
-SESSION = {"enable_seqscan": "off", "enable_sort": "off"}
+# For the sessions that mark and compute. A new table has no statistics: the planner would scan it
+# for a minute, and sort all of it for its first rides. And a statement of a process that is gone
+# ends soon: the next leader waits for its locks.
+SESSION = {
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "client_connection_check_interval": "2s",
+}
 
 # So that one hanging session, or one giant minute, can't keep all others waiting.
 LIMITS = """

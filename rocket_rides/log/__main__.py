@@ -1,11 +1,27 @@
-"""`python -m rocket_rides.log`: shows the log's entries, all or the latest, and new ones.
+"""`python -m rocket_rides.log`: shows the log's entries, a range of them, or new ones.
 
-    python -m rocket_rides.log --since 10m
+    python -m rocket_rides.log --from 14:30 --to 14:35
+    python -m rocket_rides.log --from 521 --to 530 --json
+    python -m rocket_rides.log --reverse --count 10 --type rating.create
     python -m rocket_rides.log --follow
+    python -m rocket_rides.log --pending
 
 A line has the time at which Redis took the entry, the entry's id in the stream, its position and
 type, the position before, the term, which tells a reader whether the entry is its own database's,
 and its data. All entries are shown here, even those that no reader would count.
+
+PLACE is one of
+
+    521                    a position: a record's number. All of the log is searched, since after
+                           a double send several entries have it, anywhere
+    1700000000000-0        a stream id, which has a dash
+    14:30 or 14:30:05      a time of day, in UTC, as in the lines: the last one that has passed;
+                           for --to, the first one after --from
+    2026-03-28T14:30:00Z   a moment, as in RFC 3339
+    90s, 10m, 12h or 7d    an age
+
+Positions and ids are included, at either end; what has just the time that --to names is not. A
+range of positions, and a --type, leave out what is not a record.
 
 It only reads the log, and moves nothing.
 """
@@ -14,95 +30,101 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 
 import redis
 
 from rocket_rides import durations, fleet, settings
 from rocket_rides.errors import in_one_line
-from rocket_rides.log import CUT_LONGER, START, Entry, Invalid, Log, as_numbers, cut, decode
+from rocket_rides.log import Log, pending, places
+from rocket_rides.log.lines import as_json, in_words
+from rocket_rides.log.queries import Query, selected
 from rocket_rides.process import Parser
 
-BATCH = 1000
-POLL = 1.0  # seconds that a single read waits for a new entry
+PROGRAM = "python -m rocket_rides.log"
 
 
-def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
-    parser = Parser("python -m rocket_rides.log", __doc__)
-    parser.add_argument(
-        "--since",
-        type=_duration,
-        metavar="AGE",
-        help="entries of the last 90s, 10m, 12h or 7d; by default all, or with --follow only new"
-        " ones",
+    parser = Parser(PROGRAM, __doc__)
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
+        "--from",
+        dest="start",
+        type=_place,
+        metavar="PLACE",
+        help="where to begin; by default at the first entry, or with --follow at the next new one",
     )
+    begin.add_argument(
+        "--since", dest="start", type=_age, metavar="AGE", help="the same, for an age"
+    )
+    parser.add_argument(
+        "--to", dest="end", type=_place, metavar="PLACE", help="where to end; by default at the end"
+    )
+    parser.add_argument("--reverse", action="store_true", help="the newest entries first")
+    parser.add_argument("--count", type=_count, metavar="N", help="at most so many entries")
+    parser.add_argument("--type", type=os.fsencode, help="only records of it, as in ride.create")
     parser.add_argument("--follow", action="store_true", help="wait for new entries, until Ctrl-C")
-    return parser.parse_args(arguments)
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    parser.add_argument(
+        "--pending",
+        action="store_true",
+        help="what consumer groups have in flight, of which member, for how long; and the members",
+    )
+    given = parser.parse_args(arguments)
+    if given.follow and (given.reverse or given.end):
+        parser.error("--follow goes on with new entries: it can't be with --reverse or --to")
+    is_query = given.start or given.end or given.reverse or given.type is not None or given.follow
+    if given.pending and is_query:
+        parser.error("--pending can only be with --count and --json")
+    return given
 
 
-def _duration(text: str) -> float:
+def _place(text: str) -> places.Place:
     try:
-        return durations.seconds(text)
+        return places.parse(text)
     except ValueError as refusal:
         raise argparse.ArgumentTypeError(f"{text!r}: {refusal}") from None
 
 
-def entries(log: Log, since: float | None, follow: bool) -> Iterator[list[Entry]]:
-    """The entries of the last `since` seconds, or all, in batches; with `follow`, without end.
+def _age(text: str) -> places.Age:
+    try:
+        return places.Age(durations.seconds(text))
+    except ValueError as refusal:
+        raise argparse.ArgumentTypeError(f"{text!r}: {refusal}") from None
 
-    Without `follow`, entries that are appended meanwhile are left out, or nearly all of them.
-    Raises redis.RedisError.
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number of at least 1 is expected")
+    return int(text)
+
+
+def lines(log: Log, given: argparse.Namespace) -> Iterator[list[str]]:
+    """What the options ask for, in batches.
+
+    Raises redis.RedisError, and places.Backwards where no entry can lie in the range.
     """
-    last = log.last_id()
-    after = last if follow else START
-    if since is not None:
-        after = f"{max(0, log.clock() - round(since * 1000))}-0"
-    while follow or as_numbers(after) < as_numbers(last):
-        batch = log.read(after, BATCH, POLL if follow else 0)
-        if batch:
-            yield batch
-            after = batch[-1].redis_id
-        elif not follow:
-            return
-
-
-def in_words(entry: Entry) -> str:
-    """An entry as a line for a person."""
-    when = f"{appended_at(entry) or 'after the year 9999':24}  {entry.redis_id:>20}"
-    try:
-        record = decode(entry.fields)
-    except Invalid as reason:
-        return f"{when}  not a record: {reason}"
-    # Whatever bytes these are, they stay on one line.
-    type_, term, data = (
-        ascii(cut(field, len(field), CUT_LONGER).decode(errors="replace"))[1:-1]
-        for field in (record.type, record.term, record.data)
-    )
-    return f"{when}  {record.id}  {type_}  after {record.prev}  term {term or '-'}  {data}"
-
-
-def appended_at(entry: Entry) -> str | None:
-    """By Redis' clock, in RFC 3339, in UTC; None for a time beyond the year 9999."""
-    milliseconds, _ = as_numbers(entry.redis_id)
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if given.pending:
+        yield from ([line] for line in pending.lines(log, given.count, as_json=given.json))
+        return
+    within = places.between(given.start, given.end, log.clock)
+    query = Query(within, given.type, given.count, reverse=given.reverse, follow=given.follow)
+    in_line = as_json if given.json else in_words
+    for page in selected(log, query):
+        yield [in_line(entry) for entry in page]
 
 
 def main() -> None:
     """Print the entries that were asked for."""
     # Ctrl-C is how a person ends it, so make must not call that an error.
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
-    options = parse_options()
+    given = parse_options()
     config = settings.load()
     try:
         with Log(config.log_url, config.stream_name) as log:
-            for batch in entries(log, options.since, options.follow):
-                print("".join(f"{in_words(entry)}\n" for entry in batch), end="", flush=True)  # noqa: T201
+            for batch in lines(log, given):
+                print("".join(f"{line}\n" for line in batch), end="", flush=True)  # noqa: T201
     except BrokenPipeError:  # whoever read this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except redis.ConnectionError as error:
@@ -111,6 +133,8 @@ def main() -> None:
         raise SystemExit(nobody or f"Redis can't be reached: {reason}") from None
     except redis.RedisError as error:
         raise SystemExit(in_one_line(error)) from None
+    except places.Backwards as refusal:
+        Parser(PROGRAM, None).error(str(refusal))
 
 
 if __name__ == "__main__":

@@ -172,6 +172,16 @@ class Log:
         reply = self.command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
         return entries(reply[0][1]) if reply else []
 
+    def between(
+        self, first: str, last: str, count: int, *, newest_first: bool = False
+    ) -> list[Entry]:
+        """Up to `count` of the entries from the id `first` to `last`, both included."""
+        if newest_first:
+            reply = self.command("XREVRANGE", self.name, last, first, "COUNT", count)
+        else:
+            reply = self.command("XRANGE", self.name, first, last, "COUNT", count)
+        return entries(reply)
+
     def last_id(self) -> str:
         """The greatest id that the stream has assigned; 0-0 when there is no stream."""
         try:
@@ -183,16 +193,6 @@ class Log:
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
         last: str = facts[b"last-generated-id"].decode()
         return last
-
-    def replication_id(self) -> str:
-        """Names the history of writes that this server has; empty where Redis does not tell.
-
-        It changes with a fail-over or a restart.
-        """
-        try:
-            return self.info("replication").get("master_replid", "")
-        except redis.ResponseError:  # some users may not ask
-            return ""
 
     def info(self, section: str) -> dict[str, str]:
         """What INFO tells in a section."""

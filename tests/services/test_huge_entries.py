@@ -8,7 +8,7 @@ import pytest
 
 from consumers.receipts.group import MOST, Group
 from rocket_rides.log import CUT_LONGER, KEPT, START, Entry, Log
-from rocket_rides.log.__main__ import in_words
+from rocket_rides.log.lines import in_words
 from rocket_rides.log.replies import LARGEST
 from tests.support.clusters import each_stream_server
 from tests.support.looks import answered, look, looking

@@ -1,12 +1,15 @@
 """`python -m rocket_rides.log`: the log's entries, all or the latest, and new ones, for people."""
 
+import json
 import os
 import subprocess
 import sys
 
 from lab.ports import free_ports
-from rocket_rides.log import START, Entry, Log, Staged
-from rocket_rides.log.__main__ import appended_at, entries
+from rocket_rides.log import START, Log, Staged
+from rocket_rides.log.lines import appended_at
+from rocket_rides.log.places import Age, between
+from rocket_rides.log.queries import Query, selected
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import Term
 from tests.support.entries import named
@@ -18,7 +21,8 @@ TERM = Term("0123456789abcdef", 0)
 
 def found(log: Log, since: float | None = None) -> list[str]:
     """The ids of the entries that are asked for."""
-    return [entry.redis_id for batch in entries(log, since, False) for entry in batch]
+    within = between(None if since is None else Age(since), None, log.clock)
+    return [entry.redis_id for page in selected(log, Query(within)) for entry in page]
 
 
 def append(log: Log, *ids: str) -> None:
@@ -62,7 +66,7 @@ def test_a_line_says_all_that_an_entry_does(world: World) -> None:
     assert status == 0
     ids = [entry.redis_id for entry in log.read(START, 10)]
     term = streamer.term.name
-    assert first.split()[:2] == [appended_at(Entry(ids[0], [])), ids[0]]
+    assert first.split()[:2] == [appended_at(ids[0]), ids[0]]
     ride = f'ride.create  after {world.start}  term {term}  {{"id": {one}, "distance": 539.837}}'
     assert first.endswith(f"  {one}  {ride}")
     assert second.endswith(f'  {{"id": {two}, "distance": 999999999.999}}')
@@ -82,6 +86,31 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
     tail.interrupt()
     assert tail.process.wait(PATIENCE) == 0
     assert len(lines(tail)) == 2
+
+
+def test_its_options_say_which_entries_and_in_which_form(world: World) -> None:
+    log = world.log()
+    for position, kind in ((1, "ride.create"), (2, "rating.create"), (3, "ride.create")):
+        log.redis.xadd(world.stream, named(position, '{"a": 1.50}', position - 1, TERM.name, kind))
+    ids = [entry.redis_id for entry in log.read(START, 10)]
+
+    def shown(*options: str) -> list[str]:
+        status, found = run(world, *options)
+        assert status == 0
+        return [line.split()[1] for line in found]
+
+    assert shown("--from=2") == shown("--from", ids[1]) == ids[1:]
+    assert shown("--to=2", "--reverse") == [ids[1], ids[0]]
+    assert shown("--reverse", "--count=1", "--type=ride.create") == [ids[2]]
+    assert shown("--since=1h", "--to=0s", "--count=1") == [ids[0]]
+    assert shown("--follow", "--from=2", "--count=2") == ids[1:]
+    _, [line] = run(world, "--json", "--from=3")
+    assert json.loads(line)["redis_id"] == ids[2]
+    assert '"data":{"a":1.50}' in line
+    assert run(world, "--pending") == (0, [f"{world.stream} has no consumer group"])
+    status, [line] = run(world, "--from=1m", "--to=1h")
+    assert status == 2
+    assert line.endswith("--from has to be before --to; --help explains")
 
 
 def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
@@ -104,7 +133,7 @@ def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
 
 def test_a_lost_redis_and_a_key_that_is_no_stream_are_one_clear_line(world: World) -> None:
     lost = f"redis://127.0.0.1:{free_ports()}"
-    for options in ([], ["--follow"]):
+    for options in ([], ["--follow"], ["--pending"]):
         status, [line] = run(world, *options, REDIS_URL=lost)
         assert status == 1
         assert line.startswith("Redis can't be reached: ")

@@ -113,6 +113,11 @@ def test_each_process_has_the_rights_that_it_needs(
     assert database.rollup.dirty_minutes == 0
     assert (database.receipts.pending, database.receipts.workers) == (0, 1)
     length = len(world.log().read(START, 1000))
+    for options in (["--reverse", "--from=1d"], ["--follow", "--from=0-0", "--count=1"]):
+        assert world.service("rocket_rides.log", *options, **of("rocket_rides.log")).ends() == 0
+    pending = world.service("rocket_rides.log", "--pending", **of("rocket_rides.log"))
+    assert pending.ends() == 0
+    assert f"{staff.group}  1 member, " in pending.output.read_text()
     tail = world.service("rocket_rides.log", **of("rocket_rides.log"))
     assert tail.process.wait(30) == 0
     shown = len(tail.output.read_text().splitlines())

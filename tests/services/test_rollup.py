@@ -8,7 +8,8 @@ import pytest
 from psycopg.abc import Params
 
 from consumers.reader import REST, SMALLEST_BATCH
-from consumers.rollup import marker
+from consumers.rollup import indexer, marker
+from consumers.rollup.dirty import Mark
 from consumers.rollup.ick import Ick
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
 from consumers.rollup.step import Step
@@ -72,7 +73,7 @@ def test_marks_fold_and_their_minute_is_computed_once(world: World) -> None:
 MOMENTS = (Step.AFTER_RESERVATION, Step.AFTER_COMPUTING, Step.AFTER_COMMIT)
 
 
-@pytest.mark.proves("minutes")
+@pytest.mark.proves("marked-meanwhile")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_minute_that_is_marked_while_it_is_computed_is_computed_again(
     world: World, moment: Step
@@ -106,7 +107,27 @@ def test_no_ride_is_complete_that_is_reserved_and_not_computed(world: World) -> 
     assert is_complete(world)
 
 
-def test_a_minute_that_takes_long_does_not_hold_up_the_marking(world: World) -> None:
+def test_nothing_is_complete_past_the_checkpoint_though_it_is_marked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A marker adds the minutes of a batch in several steps, in no order."""
+    monkeypatch.setattr("consumers.rollup.indexer.AT_ONCE", 1)
+    minutes = [f"2026-03-01 10:0{minute}:00Z" for minute in range(4)]
+    send_at(world, *((minute, 1) for minute in minutes))
+    leading = lead(world)
+    marks = [Mark(minutes[i], world.start + i + 1) for i in (2, 3)]
+    leading.dirty.add(marks)
+    assert leading.indexer.run_once(leading.reader.at.position)
+    assert leading.dirty.lowest() == world.start + 4
+    assert complete_to(world) == world.start
+    hurry(leading)
+    assert is_complete(world)
+
+
+def test_a_minute_that_takes_long_does_not_hold_up_the_marking(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "SHORT", "60s")
     trigger(world, "slow", "BEFORE INSERT ON ride_minutes", "PERFORM pg_sleep(60); RETURN new;")
     world.send(1)
     leading = lead(world)
@@ -120,6 +141,7 @@ def test_a_minute_that_takes_long_does_not_hold_up_the_marking(world: World) -> 
         assert world.value(SLEEPING) == 1
         assert not leading.works  # so that a failure goes on being one
     # The lead is over, and did not wait for that minute; nor does the server.
+    assert leading.indexer.connection.broken
     eventually(lambda: world.value(SLEEPING) == 0, patience=30)
 
 

@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from rocket_rides.log import LogFull
+from rocket_rides.log import START, LogFull, Staged
+from rocket_rides.terms import Term
 from streamer.trimming import Caps, Trimmer
 from tests.support.clusters import each_stream_server
 from tests.support.disasters import trigger
@@ -15,6 +16,8 @@ from tests.support.world import World, catch_up, drain, eventually
 from watch.facts import Receipts
 
 AN_HOUR = 3600.0
+A_NODE = 100  # entries, at most, by default
+TERM = Term("0123456789abcdef", 0)
 
 
 def trimming(world: World, length: int = 10_000, age: float = AN_HOUR) -> Trimmer:
@@ -91,12 +94,31 @@ def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
 
 
 @pytest.mark.proves("cap")
+@each_stream_server
 def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> None:
     gone = world.consumer("gone")
     world.send(*range(1, 3001))
     trimming(world, length=1000).trim()
     assert world.log().length() < 1200
     assert catch_up(gone)[1] == sum(range(1, 3001))
+
+
+@each_stream_server
+def test_by_count_and_by_age_whole_nodes_go_or_exactly_what_is_beyond(world: World) -> None:
+    log = world.log()
+    for first in range(1, 1001, 10):  # of several milliseconds
+        log.append([Staged(first + more, "ride.create", "{}") for more in range(10)], 0, TERM)
+    ids = [entry.redis_id for entry in log.read(START, 1000)]
+    assert log.trim_to(999) == log.trim_before(ids[1]) == 0  # less than a node
+    assert 450 <= 1000 - log.trim_to(450) == log.length() < 450 + A_NODE
+    left = log.length()
+    assert log.trim_to(450, exactly=True) == left - 450
+    assert log.read(START, 1)[0].redis_id == ids[-450]
+    assert 250 <= 450 - log.trim_before(ids[-250]) == log.length() < 250 + A_NODE
+    left = log.length()
+    assert log.trim_before(ids[-250], exactly=True) == left - 250
+    assert log.read(START, 1)[0].redis_id == ids[-250]
+    assert log.trim_before(ids[-250], exactly=True) == log.trim_to(250, exactly=True) == 0
 
 
 def is_read(staff: Staff, rides: int) -> bool:

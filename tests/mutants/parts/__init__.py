@@ -3,6 +3,7 @@
 from tests.mutants.parts import (
     api,
     guarded,
+    ick,
     judge,
     kinds,
     log,
@@ -22,6 +23,7 @@ MUTANTS = [
     *readers.MUTANTS,
     *totals.MUTANTS,
     *rollup.MUTANTS,
+    *ick.MUTANTS,
     *receipts.MUTANTS,
     *api.MUTANTS,
     *kinds.MUTANTS,
