@@ -85,6 +85,9 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             connect(sessions.INDEXER) as indexing,
             Log(config.log_url, config.stream_name) as marks,
         ):
+            # Both sessions are open before the generation is drawn. If they reached two primaries,
+            # in the middle of a fail-over, the indexer's has no such generation.
+            database.require_writable(indexing)
             lead = Lead(connection, log, indexing, marks, config.batch_size)
             upto = lead.generation.complete_to
             progress.announce(f"leading; every minute is right up to position {upto}")

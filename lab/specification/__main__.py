@@ -20,12 +20,18 @@ from lab.specification.judge import Judge
 from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
+# Of the rollup: how many generations, and whether a leader goes on that was superseded.
+ONE_LEAD, LEADS = {"begun": 1, "superseded": 0}, {"begun": 2, "superseded": 0}
+OVERLAP = {"begun": 2, "superseded": 1}
 FULL: dict[str, System] = {
     "core": Core(begun=3, others=0, leads=2, losses=1, failovers=1, resends=0),
     "core, two kinds": Core(begun=3, others=1, leads=1, losses=1, failovers=0, resends=0),
     "core, more leads": Core(begun=2, others=1, leads=3, losses=1, failovers=1, resends=0),
     "core, sent twice": Core(begun=2, others=0, leads=2, losses=0, failovers=1, resends=1),
-    "rollup": Rollup(sent=2, begun=3, flushes=1, failovers=1),
+    "rollup": Rollup("", **LEADS, sent=2, losses=1, failovers=0, requests=0),
+    "rollup, a fail-over": Rollup("", **LEADS, sent=2, losses=0, failovers=1, requests=0),
+    "rollup, superseded": Rollup("", **OVERLAP, sent=1, losses=1, failovers=1, requests=0),
+    "rollup, a request": Rollup("", **ONE_LEAD, sent=2, losses=1, failovers=0, requests=1),
     "inbox": Inbox(drawn=3, flushes=0, set_backs=1),
     "inbox, losses": Inbox(drawn=2, flushes=2, set_backs=1),
     "queue": Queue(takes=4, repeats=2, replays=2),
@@ -38,7 +44,11 @@ SMALL: dict[str, System] = {
     "core, a loss": Core(begun=2, others=0, leads=2, losses=1, failovers=0, resends=0),
     "core, two kinds": Core(begun=2, others=1, leads=1, losses=1, failovers=0, resends=0),
     "core, a fail-over": Core(begun=1, others=0, leads=2, losses=0, failovers=1, resends=1),
-    "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
+    "rollup, a loss": Rollup("", **ONE_LEAD, sent=2, losses=1, failovers=0, requests=0),
+    "rollup, a request and a fail-over": Rollup(
+        "", **ONE_LEAD, sent=1, losses=0, failovers=1, requests=1
+    ),
+    "rollup, two leads": Rollup("", **OVERLAP, sent=1, losses=0, failovers=0, requests=0),
     "inbox, small": Inbox(drawn=2, flushes=1, set_backs=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
     "judge, small": Judge(totals=2, taken=2, alterations=1, approvals=0, parties=1),
@@ -48,6 +58,7 @@ SMALL: dict[str, System] = {
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
 JUDGE = SMALL["judge, small"].bounds
 ONE_TOTAL = JUDGE | {"totals": 1}
+ROLLUP = SMALL["rollup, a loss"].bounds
 NO_LOSS = {"begun": 2, "others": 0, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
 # Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
@@ -59,7 +70,14 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "checkpoint-alone": ("8", Core, NO_LOSS),
     "past-last-sent": ("11", Core, NO_LOSS),
     "no-terms": ("8", Core, NO_LOSS | {"failovers": 1}),
-    "older-generation": ("8", Rollup, SMALL["rollup, small"].bounds),
+    "older-generation": ("8", Rollup, ROLLUP | OVERLAP),
+    "checkpoint-not-set-back": ("8", Rollup, ROLLUP | OVERLAP),
+    "commits-new-marks": ("8", Rollup, ROLLUP),
+    "reserved-anew": ("8", Rollup, ROLLUP),
+    "producer-set-alone": ("8", Rollup, ROLLUP),
+    "marked-upto-last": ("8", Rollup, ROLLUP),
+    "writes-not-counted": ("8", Rollup, ROLLUP),
+    "sizes-not-compared": ("8", Rollup, ROLLUP),
     "no-heal": ("liveness", Core, {**NO_LOSS, "begun": 1, "leads": 1, "losses": 1}),
     "acknowledged-first": ("15, inbox", Inbox, INBOX),
     "waits-for-last-sent": ("15, inbox", Inbox, INBOX),

@@ -1,4 +1,4 @@
-"""The rollup, and the marks in its dirty set, on a correct log."""
+"""The rollup: a marker and an indexer, and the Ick between them, on a correct log."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -6,160 +6,283 @@ from typing import ClassVar
 from msgspec.structs import asdict, astuple
 
 from lab.specification.explorer import Refused, System, Value, named, require, swap
+from lab.specification.ick import EMPTY, Ick, Set, add, members, put, remove
 
-
-class DirtySet(Value, frozen=True):
-    """One that has the minute: Redis has no empty sets."""
-
-    name: int  # its generation
-    lowest: int  # ride of the minute
+MINUTES = range(len(EMPTY))
+NOTHING = 99  # is dirty: above every ride
 
 
 class Lead(Value, frozen=True):
-    """A leader's session: what it knows, and what it has in flight."""
+    """A leader: what its marker and its indexer know, and what they have in flight."""
 
     name: int  # its generation
-    at: int
-    count: int = 0  # of minutes that must be in its dirty set
+    at: int  # the checkpoint
+    expected: tuple[int, ...] = (0, 0, 0)  # of its Ick, by both: see `Ick.measured`
     marked: int = 0  # marked up to this ride; the checkpoint follows
-    computed: bool = False
-    lowest: int = 0  # the lowest ride in the dirty set, asked after `at`
+    reserved: tuple[int, ...] = ()  # minutes that the indexer works on
+    is_computed: bool = False  # what is reserved
+    upto: int = 0  # `at`, as the indexer has read it
+    lowest: int = 0  # the lowest ride in the Ick, asked after `upto` was read
 
 
 class Rows(Value, frozen=True):
     """What Postgres holds."""
 
-    sent: int = 0
+    rides: tuple[int, ...] = ()  # the minute of each that was sent
     complete_to: int = 0
     generation: int = 0
-    computed_to: int = 0  # the minute was computed from its rides up to this one
+    computed: Set = EMPTY  # each minute was computed from its rides up to this one
+    wanted: tuple[int, ...] = ()  # the minute that a reconciliation wants computed anew
 
 
-class Minute(Rows, frozen=True):
+class Minutes(Rows, frozen=True):
     backup: Rows | None = None
     leads: tuple[Lead, ...] = ()
-    dirty_sets: tuple[DirtySet, ...] = ()
+    icks: tuple[Ick, ...] = ()
+    copy: Ick | None = None
+    is_deleted: bool = False  # this generation's Ick, by a leader that is about to draw the next
     begun: int = 0  # from here on: what has been used of the bounds
-    flushes: int = 0
+    losses: int = 0
     failovers: int = 0
+    requests: int = 0
+
+    @property
+    def sent(self) -> int:
+        return len(self.rides)
+
+    @property
+    def superseded(self) -> int:
+        """Leaders that go on although another generation has begun."""
+        return max(len(self.leads) - 1, 0)
 
 
 class Rollup(System):
-    """One minute, which has all rides: other minutes behave alike.
+    """Two minutes: others behave as they do.
 
-    A leader that was overtaken goes on until Postgres refuses it, or what it has marked is gone.
+    A leader that was superseded goes on until Postgres refuses it, or its Ick is not as expected.
+    To compute and to commit come before to reserve, since a step is the more urgent the earlier it
+    is defined, and an indexer that always reserved anew would never be done.
     """
 
-    def sends(self, s: Minute) -> Minute:
-        """the streamer sends the next ride"""
-        return s.but(sent=s.sent + 1)
+    def sends(self, s: Minutes, minute: int) -> Minutes:
+        """the streamer sends the next ride, in minute {minute}"""
+        require(s.rides or minute == 0)  # until then both are alike
+        return s.but(rides=(*s.rides, minute))
 
-    def overtakes(self, s: Minute, new: int) -> Minute:
-        """another leader deletes the former dirty set, and draws generation {new}"""
-        leads = (*s.leads[-1:], Lead(new, s.complete_to))
-        return s.but(generation=new, dirty_sets=without(s, s.generation), begun=new, leads=leads)
+    def overtakes(self, s: Minutes) -> Minutes:
+        """another leader deletes the former Ick"""
+        require(not s.is_deleted)
+        return s.but(icks=without(s, s.generation), is_deleted=True)
 
-    def draws(self, s: Minute, new: int) -> Minute:
-        """a leader deletes the former dirty set, and draws generation {new}"""
-        leading = [mine for mine in s.leads if mine.name == s.generation]
-        require(not any(has_all(s, mine) for mine in leading))
-        return self.overtakes(s, new)
+    def ends(self, s: Minutes, generation: int) -> Minutes:
+        """leader {generation} finds that its lead is over"""
+        mine = named(s.leads, generation)
+        require(self.is_over(s, mine))
+        return s.but(leads=swap(s.leads, mine))
 
-    def marks(self, s: Minute, generation: int, upto: int) -> Minute:
-        """leader {generation} marks the minutes of the rides up to {upto}"""
-        mine, into = named(s.leads, generation), generation
-        require(mine == between(mine) and mine.at < upto)
+    def deletes(self, s: Minutes) -> Minutes:
+        """a leader deletes the former Ick"""
+        require(all(mine.name != s.generation for mine in s.leads))
+        return self.overtakes(s)
+
+    def draws(self, s: Minutes, new: int) -> Minutes:
+        """and draws generation {new}"""
+        require(s.is_deleted)
+        at = s.complete_to
+        if self.broken == "checkpoint-not-set-back":
+            at = max([at, *(lead.at for lead in s.leads)])
+        leads = (*s.leads[-1:], Lead(new, at))
+        return s.but(generation=new, begun=new, leads=leads, is_deleted=False)
+
+    def marks(self, s: Minutes, generation: int, upto: int) -> Minutes:
+        """marker {generation} adds the minutes of the rides up to {upto}"""
+        mine = named(s.leads, generation)
+        require(not mine.marked and mine.at < upto)
+        ick, marked = self.ick_of(s, mine), mine.but(marked=upto)
+        pset = ick.pset
+        for ride in range(mine.at + 1, upto + 1):
+            pset = add(pset, s.rides[ride - 1], ride)
         if self.broken == "older-generation" and generation > 1:
-            into = generation - 1
-        before, others = lowest_in(s, into), without(s, into)
-        marked = DirtySet(into, before or mine.at + 1)
-        count = mine.count + (into == generation and not before)
-        leads = swap(s.leads, mine, mine.but(marked=upto, count=count))
-        return s.but(dirty_sets=(*others, marked), leads=leads)
+            icks = (*without(s, generation - 1), Ick(generation - 1, 1, pset))
+            return s.but(icks=icks, leads=swap(s.leads, mine, marked))
+        return written(s, marked, ick.but(pset=pset))
 
-    def moves(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} moves the checkpoint"""
+    def moves(self, s: Minutes, generation: int) -> Minutes:
+        """marker {generation} moves the checkpoint"""
         mine = named(s.leads, generation)
         require(mine.marked and s.generation == generation)
-        return s.but(leads=swap(s.leads, mine, Lead(generation, mine.marked, mine.count)))
+        return s.but(leads=swap(s.leads, mine, mine.but(at=mine.marked, marked=0)))
 
-    def computes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} computes what is dirty"""
+    def marks_again(self, s: Minutes, generation: int) -> Minutes:
+        """indexer {generation} adds the minute that is wanted"""
         mine = named(s.leads, generation)
-        require(mine == between(mine) and lowest_in(s, generation) and s.generation == generation)
-        return s.but(computed_to=s.sent, leads=swap(s.leads, mine, mine.but(computed=True)))
+        require(s.wanted and not mine.reserved and not mine.upto)
+        ick, [minute] = self.ick_of(s, mine), s.wanted
+        pset = add(ick.pset, minute, 1 + s.rides.index(minute))
+        require(pset != ick.pset)
+        return written(s, mine, ick.but(pset=pset))
 
-    def removes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} takes that out of its dirty set"""
+    def computes(self, s: Minutes, generation: int) -> Minutes:
+        """indexer {generation} computes what it has reserved"""
         mine = named(s.leads, generation)
-        require(mine.computed)
-        count = mine.count - bool(lowest_in(s, generation))
-        leads = swap(s.leads, mine, Lead(generation, mine.at, count))
-        return s.but(dirty_sets=without(s, generation), leads=leads)
+        require(mine.reserved and not mine.is_computed and not mine.upto)
+        require(s.generation == generation)
+        computed = s.computed
+        for minute in mine.reserved:
+            computed = put(computed, minute, s.sent)
+        wanted = tuple(minute for minute in s.wanted if minute not in mine.reserved)
+        leads = swap(s.leads, mine, mine.but(is_computed=True))
+        return s.but(computed=computed, wanted=wanted, leads=leads)
 
-    def asks_the_dirty_set(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} asks its dirty set for the lowest ride that is not rolled up"""
+    def commits(self, s: Minutes, generation: int) -> Minutes:
+        """indexer {generation} commits what it has computed"""
         mine = named(s.leads, generation)
-        require(mine == between(mine) and mine.at > s.complete_to and has_all(s, mine))
-        lowest = lowest_in(s, generation) or mine.at + 1
+        require(mine.is_computed)
+        ick = self.ick_of(s, mine)
+        after = ick.but(cset=remove(ick.cset, mine.reserved))
+        if self.broken == "commits-new-marks":
+            after = after.but(pset=remove(ick.pset, mine.reserved))
+        return written(s, mine.but(reserved=(), is_computed=False), after)
+
+    def reserves(self, s: Minutes, generation: int, most: int) -> Minutes:
+        """indexer {generation} reserves, up to {most} in all"""
+        mine = named(s.leads, generation)
+        require(not mine.upto)
+        ick = self.ick_of(s, mine)
+        after = ick.reserve(most)
+        reserved = tuple(members(after.cset)[:most])
+        # Anew, before the others are committed: when they could not be computed.
+        is_smaller = len(reserved) < len(mine.reserved)
+        require(after != ick or is_smaller or (reserved and not mine.reserved))
+        is_computed = mine.is_computed and self.broken == "reserved-anew"
+        return written(s, mine.but(reserved=reserved, is_computed=is_computed), after)
+
+    def reads_marked_upto(self, s: Minutes, generation: int) -> Minutes:
+        """indexer {generation} reads where the checkpoint is"""
+        mine = named(s.leads, generation)
+        require(mine.at > s.complete_to and not mine.upto and not mine.is_computed)
+        require(mine.lowest or self.broken != "marked-upto-last")
+        return s.but(leads=swap(s.leads, mine, mine.but(upto=mine.at)))
+
+    def asks_the_ick(self, s: Minutes, generation: int) -> Minutes:
+        """indexer {generation} asks its Ick for the lowest ride that is not rolled up"""
+        mine = named(s.leads, generation)
+        require(mine.upto or self.broken == "marked-upto-last")
+        require(not mine.lowest and not mine.is_computed)
+        ick = self.ick_of(s, mine)
+        dirty = ick.pset if self.broken == "producer-set-alone" else ick.pset + ick.cset
+        lowest = min(filter(None, dirty), default=NOTHING)
         return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
 
-    def completes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} moves complete_to to the ride before that"""
+    def completes(self, s: Minutes, generation: int) -> Minutes:
+        """indexer {generation} moves complete_to as far as both allow"""
         mine = named(s.leads, generation)
-        require(mine.lowest and s.generation == generation)
-        leads = swap(s.leads, mine, mine.but(lowest=0))
-        return s.but(complete_to=max(s.complete_to, mine.lowest - 1), leads=leads)
+        require(mine.upto and mine.lowest and s.generation == generation)
+        leads = swap(s.leads, mine, mine.but(upto=0, lowest=0))
+        return s.but(complete_to=max(s.complete_to, min(mine.upto, mine.lowest - 1)), leads=leads)
 
-    def crashes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} crashes, or finds that its lead is over"""
-        return s.but(leads=swap(s.leads, named(s.leads, generation)))
+    def crashes(self, s: Minutes, generation: int) -> Minutes:
+        """leader {generation} crashes"""
+        mine = named(s.leads, generation)
+        require(not self.is_over(s, mine))  # or it `ends`
+        return s.but(leads=swap(s.leads, mine))
 
-    def is_flushed(self, s: Minute) -> Minute:
+    def is_wanted(self, s: Minutes, minute: int) -> Minutes:
+        """minute {minute} is found wrong: a reconciliation wants it computed anew"""
+        require(s.computed[minute] and minute in s.rides and not s.wanted)
+        computed = put(s.computed, minute, 0)
+        return s.but(computed=computed, wanted=(minute,), requests=s.requests + 1)
+
+    def is_flushed(self, s: Minutes) -> Minutes:
         """Redis is flushed"""
-        return s.but(dirty_sets=(), flushes=s.flushes + 1)
+        require(s.icks)
+        return s.but(icks=(), losses=s.losses + 1)
 
-    def is_backed_up(self, s: Minute) -> Minute:
+    def evicts(self, s: Minutes, which: str) -> Minutes:
+        """Redis evicts the {which}, and nothing else"""
+        ick = ick_named(s, s.generation)
+        after = ick.but(**{which: EMPTY})
+        require(after != ick)
+        return s.but(icks=(*without(s, ick.name), after), losses=s.losses + 1)
+
+    def is_copied(self, s: Minutes) -> Minutes:
+        """Redis' disk or replica has this state: Redis will be set back to it"""
+        ick = ick_named(s, s.generation)
+        require(s.copy is None and ick.writes)
+        return s.but(copy=ick, losses=s.losses + 1)
+
+    def is_backed_up(self, s: Minutes) -> Minutes:
         """Postgres is backed up: a fail-over will set it back to this moment"""
         require(s.backup is None)
-        return s.but(backup=Rows(*astuple(s)[:4]), failovers=s.failovers + 1)
+        return s.but(backup=Rows(*astuple(s)[:5]), failovers=s.failovers + 1)
 
-    def fails_over(self, s: Minute) -> Minute:
+    def is_set_back(self, s: Minutes) -> Minutes:
+        """Redis is set back"""
+        if s.copy is None:
+            raise Refused
+        return s.but(icks=(*without(s, s.copy.name), s.copy), copy=None)
+
+    def fails_over(self, s: Minutes) -> Minutes:
         """Postgres fails over with loss"""
         if s.backup is None:
             raise Refused
-        return s.but(**asdict(s.backup), backup=None, leads=())
+        return s.but(**asdict(s.backup), backup=None, leads=(), is_deleted=False)
 
-    def ranges(self, s: Minute) -> dict[str, Iterable[int]]:
-        generations = [lead.name for lead in s.leads]
-        return {"generation": generations, "new": [s.begun + 1], "upto": range(s.sent, 0, -1)}
+    def ranges(self, s: Minutes) -> dict[str, Iterable[object]]:
+        return {
+            "generation": [lead.name for lead in s.leads],
+            "new": [s.begun + 1],
+            "upto": range(s.sent, 0, -1),
+            "minute": MINUTES,
+            "most": range(len(set(s.rides)), 0, -1),
+            "which": ("pset", "cset"),
+        }
 
-    def is_complete(self, s: Minute) -> bool:
-        return s.complete_to == s.sent
+    def is_complete(self, s: Minutes) -> bool:
+        return s.complete_to == s.sent and not s.wanted
 
-    def minute_is_right(self, s: Minute) -> bool:
-        """The minute was computed from all of its rides up to complete_to."""
-        return s.computed_to >= s.complete_to
+    def minutes_are_right(self, s: Minutes) -> bool:
+        """Each was computed from all of its rides up to complete_to, or is to be computed anew."""
+        rides = enumerate(s.rides[: s.complete_to], 1)
+        return all(s.computed[minute] >= ride or minute in s.wanted for ride, minute in rides)
 
-    start = Minute()
-    by_chance = (sends, overtakes, crashes, is_flushed, is_backed_up)
-    invariants: ClassVar = {"8": minute_is_right}
+    def ick_of(self, s: Minutes, mine: Lead) -> Ick:
+        """The leader's Ick: each operation is refused where it is not as the leader expects it."""
+        require(self.is_expected(s, mine))
+        return ick_named(s, mine.name)
+
+    def is_expected(self, s: Minutes, mine: Lead) -> bool:
+        found, expected = ick_named(s, mine.name).measured(), mine.expected
+        if self.broken == "writes-not-counted":
+            return found[1:] == expected[1:]
+        if self.broken == "sizes-not-compared":
+            return found[0] == expected[0]
+        return found == expected
+
+    def is_over(self, s: Minutes, mine: Lead) -> bool:
+        """Whether Postgres or the Ick refuses what the leader does next."""
+        return s.generation != mine.name or not self.is_expected(s, mine)
+
+    start = Minutes()
+    by_chance = (
+        *(sends, overtakes, crashes, is_wanted),
+        *(is_flushed, evicts, is_copied, is_backed_up),
+    )
+    invariants: ClassVar = {"8": minutes_are_right}
 
 
-def between(lead: Lead) -> Lead:
-    """The leader with nothing in flight."""
-    return Lead(lead.name, lead.at, lead.count)
+def ick_named(s: Minutes, name: int) -> Ick:
+    return next((ick for ick in s.icks if ick.name == name), Ick(name))
 
 
-def lowest_in(s: Minute, generation: int) -> int:
-    """The lowest ride in the dirty set of that generation; 0 if there is none."""
-    return next((each.lowest for each in s.dirty_sets if each.name == generation), 0)
+def without(s: Minutes, name: int) -> tuple[Ick, ...]:
+    return tuple(ick for ick in s.icks if ick.name != name)
 
 
-def without(s: Minute, generation: int) -> tuple[DirtySet, ...]:
-    return tuple(each for each in s.dirty_sets if each.name != generation)
-
-
-def has_all(s: Minute, lead: Lead) -> bool:
-    """Whether a leader's dirty set has what it must."""
-    return bool(lowest_in(s, lead.name)) == lead.count
+def written(s: Minutes, mine: Lead, ick: Ick) -> Minutes:
+    """One of the leader's loops has written this to its Ick, and knows what `mine` says."""
+    # A count is only compared with the copy's. One that goes on rising would make more states.
+    copied = s.copy.writes if s.copy and s.copy.name == ick.name else 0
+    ick = ick.but(writes=copied + 1)
+    leads = swap(s.leads, named(s.leads, mine.name), mine.but(expected=ick.measured()))
+    return s.but(icks=(*without(s, ick.name), ick), leads=leads)

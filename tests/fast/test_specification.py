@@ -44,6 +44,19 @@ def test_a_sabotage_is_caught_by_its_invariant(name: str) -> None:
     assert result.story
 
 
+@pytest.mark.parametrize(
+    ("alone", "missed"),
+    [("writes-not-counted", "Redis is set back"), ("sizes-not-compared", "Redis evicts the pset")],
+)
+def test_writes_and_sizes_of_an_ick_each_show_a_loss_that_the_other_hides(
+    alone: str, missed: str
+) -> None:
+    _, kind, bounds = SABOTAGES[alone]
+    story = " / ".join(explore(kind(alone, **bounds)).story)
+    assert missed in story
+    assert len([loss for loss in ("set back", "evicts", "flushed") if loss in story]) == 1
+
+
 def test_each_invariant_has_a_sabotage() -> None:
     caught = {(kind, number) for number, kind, _ in SABOTAGES.values()}
     assert caught >= {(kind, number) for kind in KINDS for number in kind.invariants}

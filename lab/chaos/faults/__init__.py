@@ -24,6 +24,7 @@ FAULTS: dict[str, Fault] = {
     "redis-crash": partial(processes.crash_server, "redis"),
     "redis-cut": redis_server.cut,
     "redis-flush": redis_server.flush,
+    "redis-evict": redis_server.evict,
     "redis-full": shortages.fill_redis,
     "redis-full-long": shortages.fill_memory,
     "disk-full": shortages.fill_disk,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab.chaos.faults.scene import Scene, held, moot_if_away
+from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import READERS
 from lab.chaos.redis_pair import RedisPair
 
@@ -60,6 +60,17 @@ def flush(scene: Scene, dice: random.Random) -> str:
     with moot_if_away(), one_behind(scene, dice), scene.fleet.redis_client() as primary:
         primary.flushall()
     return "redis"
+
+
+def evict(scene: Scene, dice: random.Random) -> str:
+    """One of the keys of the rollup's dirty minutes is gone, as where keys may be evicted."""
+    with moot_if_away(), scene.fleet.redis_client() as primary:
+        keys = sorted(primary.scan_iter(match="*/rollup/*"))
+        if not keys:
+            raise Moot
+        key = dice.choice(keys)
+        primary.unlink(key)
+    return f"redis ({key.rpartition(b'/')[2].decode()})"
 
 
 def fail_over(scene: Scene, dice: random.Random) -> str:
