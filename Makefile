@@ -38,7 +38,7 @@ help:
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make format  have ruff format the code, and fix what it can"
-	@echo "make bench   measure what docs/performance.md shows, in ten minutes; ARGS=post, one part"
+	@echo "make bench   measure what docs/performance.md shows, in 15 minutes; ARGS=post, one part"
 	@echo "make docs    fill the pages of reference with what is made from the code"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"

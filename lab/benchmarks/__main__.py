@@ -8,7 +8,6 @@ Each part is written into the docs as soon as it is over. One that fails ends th
 figures stay.
 """
 
-import argparse
 import os
 import platform
 import signal
@@ -22,14 +21,16 @@ import psutil
 from demo.embedded import stock
 from demo.embedded.failures import NeverStarts
 from lab.benchmarks import docs
-from lab.benchmarks.figures import COLUMNS, Figure
+from lab.benchmarks.figures import COLUMNS, Figure, Table
 from lab.benchmarks.stand import Stand, say, stand
 from lab.blocks import table
+from rocket_rides.process import Parser
 
-Measure = Callable[[Stand], Sequence[Figure]]
+Measure = Callable[[Stand], Sequence[Figure | Table]]
 
 # Each is a module, which has a function `measure`.
 PARTS = ["post", "drain", "consume", "backlog", "latency", "receipts", "idle", "nights", "setup"]
+PARTS += ["groups"]
 PARTS += ["cells"]  # which need HAProxy
 BUSY = 10.0  # percent of all cores that other processes may take when a part begins
 LOOK = 1.0  # seconds over which that is measured
@@ -38,7 +39,7 @@ GIBIBYTE = 2**30
 
 def main() -> None:
     """Run the parts NAMES, or all."""
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks", description=__doc__)
+    parser = Parser("python -m lab.benchmarks", __doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
     names = parser.parse_args().names or PARTS
     if unknown := set(names) - set(PARTS):
@@ -47,8 +48,8 @@ def main() -> None:
         stock.require()
     except NeverStarts as reason:
         parser.error(str(reason))
-    # As on Ctrl-C, end the servers and services first.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for number in (signal.SIGINT, signal.SIGTERM):  # end the servers and services first
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     for name in names:
         say(name)
         run(name, import_module(f"lab.benchmarks.{name}").measure)
@@ -67,7 +68,7 @@ def measured(measure: Measure) -> str:
     with stand() as servers:
         on = machine(servers.versions())
         figures = measure(servers)
-    told = f"Measured on {datetime.now().astimezone().date()}, on {on}."
+    told = f"{datetime.now().astimezone().date()}, {on}."
     if busy >= BUSY:
         told += f" **Other processes took {busy:.0f} % of the machine**:"
         told += " these figures are not reliable."
@@ -75,8 +76,11 @@ def measured(measure: Measure) -> str:
     return f"{told}\n\n{shown(figures)}"
 
 
-def shown(figures: Sequence[Figure]) -> str:
-    return table(COLUMNS, (figure.cells() for figure in figures))
+def shown(told: Sequence[Figure | Table]) -> str:
+    """One table of all figures, and below it each table of another form."""
+    figures = (each.cells() for each in told if isinstance(each, Figure))
+    others = (table(*each) for each in told if isinstance(each, Table))
+    return "\n\n".join([table(COLUMNS, figures), *others])
 
 
 def machine(versions: Sequence[str]) -> str:

@@ -51,12 +51,12 @@ def record(part: str, content: str) -> None:
 
 
 def rows(page: str) -> Iterator[Row]:
-    """All figures of all parts."""
+    """All figures of all parts; not what else a part has a table of."""
     for part, block in contents(page).items():
-        for line in block.splitlines():
-            cells = line[2:-2].split(" | ")
-            if line.startswith("| ") and cells[0] not in (COLUMNS[0], "---"):
-                yield Row(part, *cells)
+        for paragraph in block.split("\n\n"):
+            lines = [line[2:-2].split(" | ") for line in paragraph.strip().splitlines()]
+            if lines[:1] == [[*COLUMNS]]:
+                yield from (Row(part, *cells) for cells in lines[2:])
 
 
 def summary(page: str) -> str:

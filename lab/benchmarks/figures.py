@@ -1,15 +1,22 @@
 """Figures, their limits and goals, and the table of them in Markdown."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, NamedTuple, Self
 
-COLUMNS = ("figure", "measured", "limit beside it", "ratio", "goal")
+COLUMNS = ("figure", "measured", "limit", "ratio", "goal")
 HOLDS = {"<=": operator.le, ">=": operator.ge}
 WORDS = {"<=": "at most", ">=": "at least"}
 MET, MISSED = "met", "**missed**"
+
+
+class Table(NamedTuple):
+    """What is shown below the figures in a form of its own, and judged by nobody."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 class Goal(NamedTuple):

@@ -164,7 +164,9 @@ def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
     assert (drifted.status, drifted.wrong) == (1, "")
     assert "+0.001" in drifted.said
     assert drifted.said.splitlines()[-1] == "1 of 2 consumers was wrong and will be reset."
-    [consumer, _] = json.loads(as_json.read_text(), parse_float=Decimal)["consumers"]
+    result = json.loads(as_json.read_text(), parse_float=Decimal)
+    assert (result["last_ride_id"], result["total"]["distance"]) == books.world.truth
+    [consumer, _] = result["consumers"]
     assert consumer["drift"] == MILLIMETRE
     assert "+0.001" in as_html.read_text()
     assert books.caught_up() == books.world.truth

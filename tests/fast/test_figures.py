@@ -1,6 +1,7 @@
 """The benchmarks' figures: how they are judged, and shown in the docs, which are the record."""
 
 import contextlib
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,9 @@ import pytest
 
 from lab.benchmarks import __main__ as benchmarks
 from lab.benchmarks import docs
-from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.figures import Figure, Goal, Table
+from lab.benchmarks.groups import PUBLISHED, shares
+from lab.benchmarks.members import Run, Spent
 from lab.blocks import contents, filled
 
 RATIO = Goal("ratio", ">=", 0.5)
@@ -101,3 +104,17 @@ def test_what_misses_its_goal_is_named_first() -> None:
     told = docs.summary(shown).splitlines()
     assert told[0] == "Of 3 goals, 1 are met."
     assert told[2:] == ["Missed:", "", "- slow: Slow", "- fast: A figure"]
+
+
+def test_a_table_of_another_form_is_shown_below_and_judged_by_nobody(page: Path) -> None:
+    shares = Table(["ms", "published", "ours"], [["0-1", "74.11 %", "97.21 %"]])
+    benchmarks.run("slow", lambda _: [shares, figure(2, Goal("value", ">=", 3))])
+    block = contents(page.read_text())["slow"]
+    assert block.index("| A figure | 2 rides/s |") < block.index("| 0-1 | 74.11 % | 97.21 % |")
+    assert "Of 1 goals, 0 are met." in page.read_text()
+
+
+def test_an_entry_is_counted_in_the_millisecond_in_which_it_came() -> None:
+    took = array("q", [0, 999_999, 1_000_000, 2_500_000, 4_999_999, 5_000_000, 700_000_000, 2**40])
+    assert shares(Run(took, Spent(0, 0))) == [25, 12.5, 12.5, 0, 12.5, 37.5]
+    assert sum(PUBLISHED) == pytest.approx(100)

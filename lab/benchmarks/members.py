@@ -1,0 +1,84 @@
+"""The members of the group, each a process of its own that reads and acknowledges."""
+
+import contextlib
+import os
+import time
+from array import array
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import redis
+
+from consumers.receipts.group import Group
+from rocket_rides.log import Log
+
+STREAM, GROUP = "group-load", "members"
+COUNT = 10_000  # that a read may give, as in the published test
+QUIET = 1.0  # seconds without an entry, after which a member takes the load to be over
+PATIENCE = 60.0  # seconds for a run
+
+# A member's reads: when each returned, and the due times of what it gave, in digits. That is
+# acknowledged before the next read.
+Reads = Generator[tuple[int, list[bytes]], None, None]
+Reader = Callable[[str, str], Reads]  # takes Redis' URL, and the member's name
+
+
+class Spent(NamedTuple):
+    """Time on a processor, and time waiting for one, though able to run; both in nanoseconds."""
+
+    ran: int
+    waited: int
+
+
+class Run(NamedTuple):
+    """What each entry took from when it was due, in nanoseconds; and what that cost."""
+
+    took: "array[int]"
+    spent: Spent
+
+
+def ours(url: str, name: str) -> Reads:
+    """By the group reader of the receipts."""
+    with Log(url, STREAM) as log:
+        group = Group(log, GROUP, name)
+        while True:
+            batch = group.read(COUNT, QUIET)
+            yield time.monotonic_ns(), [entry.fields[-1] for entry in batch]
+            if batch:
+                group.acknowledge([entry.redis_id for entry in batch])
+
+
+def bare(url: str, name: str) -> Reads:
+    """By redis-py alone, as its documentation shows it."""
+    with redis.Redis.from_url(url, protocol=2) as client:
+        block = int(QUIET * 1000)
+        while True:
+            reply: Any = client.xreadgroup(GROUP, name, {STREAM: ">"}, COUNT, block)
+            now, batch = time.monotonic_ns(), reply[0][1] if reply else []
+            yield now, [fields[b"due"] for _, fields in batch]
+            if batch:
+                client.xack(STREAM, GROUP, *(redis_id for redis_id, _ in batch))
+
+
+def consume(reader: Reader, url: str, name: str) -> Run:
+    """Read until nothing comes any more."""
+    took, before = array("q"), spent(os.getpid())
+    deadline = time.monotonic() + PATIENCE
+    with contextlib.closing(reader(url, name)) as reads:
+        for now, dues in reads:
+            took.extend(now - int(due) for due in dues)
+            if (took and not dues) or time.monotonic() > deadline:
+                break
+    return Run(took, since(before, os.getpid()))
+
+
+def spent(process: int) -> Spent:
+    """So far, by its main thread, which does all the work, as Linux' scheduler tells."""
+    ran, waited, _ = Path(f"/proc/{process}/schedstat").read_text().split()
+    return Spent(int(ran), int(waited))
+
+
+def since(before: Spent, process: int) -> Spent:
+    now = spent(process)
+    return Spent(now.ran - before.ran, now.waited - before.waited)
