@@ -39,6 +39,7 @@ from analytics.prerequisites import require_java, require_packages
 from rocket_rides import database, errors, fleet, logs, settings, telemetry
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock, try_lock
+from rocket_rides.process import Parser
 
 if TYPE_CHECKING:
     from analytics.result import Result
@@ -159,10 +160,7 @@ def writable(name: str) -> Path:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m analytics.reconcile",
-        description=DESCRIPTION,
-    )
+    parser = Parser("python -m analytics.reconcile", DESCRIPTION)
     parser.add_argument("--check", action="store_true", help="report only: change nothing")
     parser.add_argument("--full", action="store_true", help="start again from the first ride")
     parser.add_argument(

@@ -53,7 +53,7 @@ CHANGES = {"replay": (REPLAY, "to be sent again"), "drop": (DROP, "dropped")}
 def letters(connection: psycopg.Connection) -> list[str]:
     """A line about each dead letter that was not dropped. Raises psycopg.Error."""
     return [
-        f"ride {ride_id}, {distance} m, dead since {dead_at.isoformat(timespec='seconds')}"
+        f"ride {ride_id}, {distance} m, dead since {dead_at:%Y-%m-%dT%H:%M:%SZ}"
         f" after {count(attempts, 'attempt')}{' (to be sent again)' * is_replayed}: {reason}"
         for ride_id, distance, dead_at, attempts, reason, is_replayed in connection.execute(LIST)
     ]

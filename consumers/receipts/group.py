@@ -13,7 +13,8 @@ Redis 6.2 and newer and on Valkey:
   again under its name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import redis
@@ -49,11 +50,20 @@ return claimed
 """
 
 
+class GroupGone(redis.ResponseError):
+    """There is no such group, or no stream: it begins anew, with all entries that there are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Redis has no group {name} (NOGROUP): it was deleted with the log, and begins anew"
+        )
+
+
 @dataclass
 class Group:
     """The group `name` of the log, used by its member `member`.
 
-    Every method raises redis.RedisError, also where there is no such group.
+    Every method raises redis.RedisError: GroupGone where there is no such group.
     """
 
     log: Log
@@ -79,7 +89,8 @@ class Group:
         """
         blocking = ["BLOCK", max(1, int(wait * 1000))] if wait else []
         words = ["GROUP", self.name, self.member, "COUNT", count, *blocking]
-        reply = self.log.command("XREADGROUP", *words, "STREAMS", self.log.name, ">")
+        with self._there():
+            reply = self.log.command("XREADGROUP", *words, "STREAMS", self.log.name, ">")
         return entries(reply[0][1]) if reply else []
 
     def take_over(self, count: int, idle: float, member: str | None = None) -> list[Entry]:
@@ -90,7 +101,18 @@ class Group:
         """
         of = [member] if member else []
         milliseconds = int(idle * 1000)
-        return entries(self.log.run(TAKE_OVER, self.name, self.member, milliseconds, count, *of))
+        with self._there():
+            reply = self.log.run(TAKE_OVER, self.name, self.member, milliseconds, count, *of)
+        return entries(reply)
 
     def acknowledge(self, redis_ids: Sequence[str]) -> None:
         self.log.command("XACK", self.log.name, self.name, *redis_ids)
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        try:
+            yield
+        except redis.ResponseError as error:
+            if "NOGROUP" in str(error) or "UNBLOCKED" in str(error):
+                raise GroupGone(self.name) from None
+            raise

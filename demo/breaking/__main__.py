@@ -5,13 +5,12 @@ Without a WAY it lists them. A frozen consumer always resumes, even after Ctrl-C
 it could not be broken; one line says why.
 """
 
-import argparse
-
 from demo.breaking.attempt import run
 from demo.breaking.healing import Kind, NotHealed
 from demo.breaking.ways import WAYS
 from rocket_rides import settings
 from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.process import Parser
 
 LATECOMER = """\
 One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).
@@ -21,11 +20,7 @@ One more: a consumer that starts late heals everything that it missed (Ctrl-C en
 
 def main() -> None:
     """Break the fleet as the command line says."""
-    parser = argparse.ArgumentParser(
-        prog="python -m demo.breaking",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("python -m demo.breaking", __doc__)
     parser.add_argument("way", nargs="?", choices=WAYS)
     seconds = "how long to freeze the consumer (default: %(default)s)"
     parser.add_argument("--seconds", type=float, default=5, help=seconds)

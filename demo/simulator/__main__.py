@@ -29,6 +29,7 @@ from demo.simulator.client import Outcomes, post_ride, rate_ride, wait_for_api
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BEGIN_BAD_MOOD
 from rocket_rides import errors, fleet, optional, process, settings
+from rocket_rides.process import Parser
 from rocket_rides.settings import Settings
 
 logger = logging.getLogger("simulator")
@@ -117,7 +118,7 @@ async def receiving(config: Settings) -> Customer | None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m demo.simulator", description=__doc__)
+    parser = Parser("python -m demo.simulator", __doc__)
     add = parser.add_argument
     add("--rides", type=int, metavar="N", help="stop after N rides (default: never)")
     add("--rate", type=float, default=2.0, help="rides a second; 0: no limit (default: 2)")

@@ -30,6 +30,7 @@ from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
 from lab.haproxy import HAPROXY
 from rocket_rides.errors import Unavailable
+from rocket_rides.process import Parser
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -92,11 +93,7 @@ def missing() -> str:
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.cells",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("python -m lab.cells", __doc__)
     add = parser.add_argument
     new = random.randrange(2**32)
     add("--seed", type=int, default=new, help="the order of faults (default: a new one)")

@@ -31,6 +31,7 @@ from lab.chaos.nemesis import EVERY
 from lab.chaos.outcome import judged
 from lab.chaos.play import Play
 from rocket_rides.errors import Unavailable
+from rocket_rides.process import Parser
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -76,11 +77,7 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.chaos",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("python -m lab.chaos", __doc__)
 
     def number(name: str, default: float, meaning: str) -> None:
         shown = f"{meaning} (default: {default:g})"

@@ -22,6 +22,7 @@ from lab.entries import exceptions, pages, visits
 from lab.entries.copies import Copy, Outcome
 from lab.entries.pages import Command
 from lab.haproxy import HAPROXY
+from rocket_rides.process import Parser
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -112,11 +113,7 @@ def told(command: Command) -> str:
 
 def arguments() -> argparse.Namespace:
     """Read the command line; `there` says whether a need is met here."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.entries",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("python -m lab.entries", __doc__)
     add = parser.add_argument
     add("--list", action="store_true", help="only list the commands")
     add(

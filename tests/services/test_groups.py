@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
-from consumers.receipts.group import Group
+from consumers.receipts.group import Group, GroupGone
 from rocket_rides import groups
 from rocket_rides.log import START, Log
 from tests.support.clusters import each_stream_server
@@ -122,8 +122,7 @@ def meanwhile(
             came.extend(entry.redis_id for entry in member.read(9, wait=wait))
             member.read(1)
         except redis.ResponseError as error:
-            signs = ("NOGROUP", "UNBLOCKED")
-            came.append("gone" if any(sign in str(error) for sign in signs) else str(error))
+            came.append("gone" if isinstance(error, GroupGone) else str(error))
 
     began = time.monotonic()
     thread = threading.Thread(target=reading)
@@ -203,7 +202,7 @@ def test_without_the_group_everything_says_that_it_is_gone(
     if stream:
         append(world, 1)
     for command in EVERYTHING:
-        with pytest.raises(redis.ResponseError, match=r"^Redis.*NOGROUP"):
+        with pytest.raises(GroupGone, match=r"^Redis has no group .*NOGROUP"):
             command(member())
     # Acknowledging is not refused by any server; there is nothing to acknowledge.
     member().acknowledge(["1-0"])

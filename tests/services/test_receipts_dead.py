@@ -42,7 +42,7 @@ def test_a_replay_is_delivered_and_keeps_what_was_before(
     status, [first, *others] = say("list")
     assert (status, len(others)) == (0, 2)
     assert first.startswith(f"ride {one}, 1.000 m, dead since 20")
-    assert first.endswith("+00:00 after 1 attempt: status 410")
+    assert first.endswith("Z after 1 attempt: status 410")
     worker = staff.worker("other", **SOON, receipt_attempts=1)
     worker.until(lambda: staff.complete_to == 4)
     assert say("replay", one) == (0, [f"ride {one}: to be sent again"])
