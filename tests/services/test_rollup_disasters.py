@@ -1,5 +1,6 @@
 """What Redis or Postgres lose, and who wakes up late: every minute ends right all the same."""
 
+import signal
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -54,6 +55,17 @@ def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World
         hurry(last)
         assert is_complete(world)
         assert icks(world) == {last.generation.name}
+
+
+def test_a_process_that_is_killed_at_any_step_costs_no_ride(world: World) -> None:
+    """Each of them follows on the one that was killed before."""
+    for step in Step:
+        send_at(world, *MINUTES)
+        killed = world.service("tests.support.killed_rollup", step.name)
+        assert killed.process.wait(60) == -signal.SIGKILL
+        assert not is_complete(world)
+    world.service("consumers.rollup")
+    eventually(lambda: is_complete(world))
 
 
 def keys(world: World, leading: Lead) -> list[str]:
