@@ -1,6 +1,6 @@
 """Gathering the facts: a few commands to Redis, one statement to Postgres, and Redis once more.
 
-Redis is asked last for the dirty minutes, because Postgres knows in which of its sets they are.
+Redis is asked last for the dirty minutes, because Postgres knows in which Ick they are.
 
 It reads, and changes nothing. A server that is away is reported with a reason, and asked again the
 next time; one that hangs costs at most half of PATIENCE. A suspended server takes connections and

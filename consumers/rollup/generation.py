@@ -2,9 +2,9 @@
 
 A generation is a fencing token, as a streamer's term is. Whoever takes the lead draws one at
 random. In one transaction it is written to `rollup_state` and the checkpoint goes back to
-`complete_to`: the rides past it may have been marked in a set that is lost. From then on an earlier
-leader can change nothing, however late it wakes up, because each of its transactions first locks
-the row, and finds another generation in it.
+`complete_to`: the rides past it may have been marked in an Ick that is lost. From then on an
+earlier leader can change nothing, however late it wakes up, because each of its transactions first
+locks the row, and finds another generation in it.
 
 The generation also names the lead's Ick. The previous leader's, which the column `ick` names, is
 deleted first, and no other is touched: those of another database, or of a past that this one has

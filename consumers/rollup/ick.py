@@ -45,6 +45,8 @@ from rocket_rides.log.names import ick_keys
 LUA = Path(__file__).with_name("ick.lua").read_text("ascii")
 SHA = hashlib.sha1(LUA.encode(), usedforsecurity=False).hexdigest()  # Redis' name for the script
 
+ABSENT = b"none 0 0 0"  # the state of an Ick that is not there
+
 Reservation = list[tuple[str, float]]
 
 
@@ -181,7 +183,8 @@ class OwnedIck(Ick):
 
     def size(self, ick_key: str) -> int:
         """How many members both sets have, as the last operation left them. Asks nobody."""
-        left = self._left.get(ick_key, b"none 0 0 0")
+        with self._lock:  # until an operation under way has ended
+            left = self._left.get(ick_key, ABSENT)
         if left is None:
             raise IckLost(ick_key)
         return sum(map(int, left.split()[2:]))
@@ -189,18 +192,20 @@ class OwnedIck(Ick):
     def _call(self, ick_key: str, operation: str, *words: bytes | str | int) -> Any:
         keys = *ick_keys(ick_key), writes_key(ick_key)
         with self._lock:
-            expected = self._left.get(ick_key, b"none 0 0 0")
+            expected = self._left.get(ick_key, ABSENT)
             if operation == "delete":
                 expected = b""
             elif expected is None:
                 raise IckLost(ick_key)
             self._left[ick_key] = None  # until the reply is here
             try:
-                result, self._left[ick_key] = self._run(keys, operation, expected, *words)
+                result, left = self._run(keys, operation, expected, *words)
             except redis.ResponseError as error:
                 if str(error).startswith("ICKLOST"):
                     raise IckLost(ick_key) from None
                 raise
+            if operation != "delete":  # else a thread that has not heard of it would begin anew
+                self._left[ick_key] = left
             return result
 
 

@@ -27,7 +27,7 @@ from rocket_rides.faults import reached
 
 logger = logging.getLogger("rollup")
 
-AT_ONCE = 1000  # minutes
+LARGEST = 1000  # minutes in a batch
 ATTEMPTS = 3
 # How long a batch may take, or a minute in quarantine. Millions of rides in one minute take longer:
 # such a minute gets the LONG time once before it is set aside, and each time that somebody asks.
@@ -55,7 +55,7 @@ class Indexer:
         self.computed = 0  # minutes, each as often as it was computed
         self._generation = generation
         self._dirty = dirty
-        self._size = AT_ONCE  # of the next batch
+        self._size = LARGEST  # of the next batch
         # The minutes in quarantine. Those that an earlier lead set aside are among them.
         aside = set_aside.listed(connection)
         self._aside = {minute.minute for minute in aside}
@@ -67,7 +67,7 @@ class Indexer:
         All minutes of the rides up to `marked_upto` have been marked already. Raises Overtaken,
         MarksLost, StateLost, redis.RedisError or psycopg.Error: then this lead is over.
         """
-        self._dirty.add(recomputations.pending(self.connection, AT_ONCE))
+        self._dirty.add(recomputations.pending(self.connection, LARGEST))
         quarantined, batch, more = [], [], False
         if self._dirty.count:
             reserved = self._dirty.reserve(self._size + len(self._attempts))
@@ -96,7 +96,7 @@ class Indexer:
         If not, the next batch is a quarter of this one, or its only minute is quarantined.
         """
         if self._compute(batch, SHORT) is None:
-            self._size = min(self._size * 2, AT_ONCE)
+            self._size = min(self._size * 2, LARGEST)
             self._commit(batch)
             return True
         self._size = max(len(batch) // 4, 1)

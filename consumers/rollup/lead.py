@@ -22,14 +22,15 @@ from consumers.rollup.indexer import Indexer
 from consumers.rollup.marker import Marker
 from consumers.rollup.step import INDEXING, Step
 from consumers.round import Round
-from rocket_rides.errors import Overtaken
+from rocket_rides.errors import Overtaken, Unavailable
 from rocket_rides.faults import crashing, reached
 from rocket_rides.log import Log
 
 # Seconds between two rounds of either loop; IDLE after one that found nothing. Rides gather
 # meanwhile, and each minute is computed once for all of them.
 PAUSE, IDLE = 0.25, 0.5
-SHARE = 0.1  # of the time, for computing; the pause grows for it, but not above IDLE
+# Seconds that a round of the indexer may take, with its three statements and what they wait for.
+LONGEST_ROUND = 150.0
 
 
 class Lead:
@@ -61,7 +62,8 @@ class Lead:
         self.reader = Reader(log, self.marker, batch_size)
         self.indexer = Indexer(indexing, self.generation, self.dirty)
         self.pause = 0.0  # seconds until there may be more to mark
-        self._first_marked = self._indexed_upto = 0
+        self._first_marked, self._indexed_upto = 0, -1
+        self._began = time.monotonic()  # the indexer's round
         self._failure: BaseException | None = None
         self._over = Event()
 
@@ -69,16 +71,12 @@ class Lead:
         """Mark one batch, and return what it held. Raises what ended the indexer, too."""
         if self._failure:
             raise self._failure
-        try:
-            done = self.reader.run_once()
-            # Last, by itself: idle_session_timeout, which ends a leader that hangs, does not run in
-            # a session that psycopg's pipeline, which the reader uses, has left idle.
-            self.generation.check(self.connection)
-        except (Overtaken, psycopg.Error):
-            # If we were superseded while we hung, our successor has deleted our Ick. If it was
-            # empty until then, we have made it anew since, and only we know of it.
-            self.dirty.delete()
-            raise
+        if time.monotonic() - self._began > LONGEST_ROUND:
+            raise Unavailable("the rollup's indexer hangs; leading anew")
+        done = self.reader.run_once()
+        # Last, by itself: idle_session_timeout, which ends a leader that hangs, does not run in a
+        # session that psycopg's pipeline, which the reader uses, has left idle.
+        self.generation.check(self.connection)
         self._first_marked = self._first_marked or self.reader.at.position
         if not done.did_nothing:
             reached(Step.AFTER_MOVE)
@@ -98,23 +96,28 @@ class Lead:
         thread = Thread(target=self._index, args=[crash_rate], name="indexer", daemon=True)
         thread.start()
         try:
-            yield
-        finally:
-            self._over.set()
-            _hang_up(self.indexer.connection)  # it may be computing a long minute
-            thread.join()
+            try:
+                yield
+            finally:
+                self._over.set()
+                _hang_up(self.indexer.connection)  # it may be computing a long minute
+                thread.join()
+        except (Overtaken, psycopg.Error):
+            # If we were superseded while we hung, our successor has deleted our Ick. If there was
+            # none until then, we may have made one since, and only we know of it.
+            self.dirty.delete()
+            raise
 
     def _index(self, crash_rate: float) -> None:
         try:
             while not self._over.is_set():
-                began = time.monotonic()
+                self._began = time.monotonic()
                 marked_upto = self.reader.at.position
                 with crashing(crash_rate, *INDEXING):
                     more = self.indexer.run_once(marked_upto)
                 self._indexed_upto = marked_upto
-                took = time.monotonic() - began
-                pause = min(max(PAUSE, took / SHARE - took), IDLE) if self.dirty.count else IDLE
-                self._over.wait(0 if more else pause)
+                if not more:
+                    self._over.wait(PAUSE if self.dirty.count else IDLE)
         except BaseException as failure:
             self._failure = failure
 

@@ -44,7 +44,7 @@ class Report:
             self._before, self._rides, self._minutes = lead, 0, 0
         if minutes > self._minutes and time.monotonic() >= self._due:
             logger.info(
-                "%s rolled up, %s computed; complete up to position %d",
+                "%s marked, %s computed; complete up to position %d",
                 count(rides - self._rides, "ride"),
                 count(minutes - self._minutes, "minute"),
                 lead.generation.complete_to,

@@ -1,12 +1,15 @@
 """Writes what was measured into docs/performance.md, which is the record, and into README.md.
 
-The block of a part (`lab.blocks`) holds its table; `summary` says how many goals are met and which
-are missed; `headlines` is in README.md. These two are made of the tables' rows. What is outside of
-blocks is written by people, such as the results of experiments.
+The block of a part (`lab.blocks`) holds its table; `machine` is where most parts were measured;
+`summary` says how many goals are met and which are missed; `headlines` is in README.md. These two
+are made of the tables' rows. What is outside of blocks is written by people, such as the results of
+experiments.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from lab.benchmarks.figures import COLUMNS, MET, MISSED
@@ -15,7 +18,9 @@ from rocket_rides.settings import PROJECT
 
 PERFORMANCE = PROJECT / "docs/performance.md"
 README = PROJECT / "README.md"
-SUMMARY, HEADLINES = "summary", "headlines"
+MACHINE, SUMMARY, HEADLINES = "machine", "summary", "headlines"
+# When a part was measured; and where, unless on the machine that the page names first.
+MEASURED = re.compile(r"^(\d{4}-\d\d-\d\d)(?:, (.+?))?\.(?=$| \*\*)", re.MULTILINE)
 SHOWN = (
     "`POST /rides`, 8 clients",
     "Drain of 200,000 records",
@@ -45,9 +50,23 @@ class Row(NamedTuple):
 
 def record(part: str, content: str) -> None:
     """Write a part's table into its block, and update the summary and the headlines."""
-    page = filled(PERFORMANCE.read_text(), {part: lambda: content})
+    page = with_machine_once(filled(PERFORMANCE.read_text(), {part: lambda: content}))
     PERFORMANCE.write_text(filled(page, {SUMMARY: lambda: summary(page)}))
     write(README, {HEADLINES: lambda: headlines(page)})
+
+
+def with_machine_once(page: str) -> str:
+    """The page with the machine of most parts at its top; a part names only another."""
+    blocks = contents(page)
+    top = blocks[MACHINE].strip().removesuffix(".")
+    found = {part: at for part, block in blocks.items() if (at := MEASURED.search(block))}
+    machines = {part: at[2] or top for part, at in found.items()}
+    [(most, _)] = Counter(machines.values()).most_common(1)
+    shown = {MACHINE: f"{most}."}
+    for part, machine in machines.items():
+        when = found[part][1] if machine == most else f"{found[part][1]}, {machine}"
+        shown[part] = MEASURED.sub(f"{when}.", blocks[part].strip(), count=1)
+    return filled(page, {name: partial(str, text) for name, text in shown.items()})
 
 
 def rows(page: str) -> Iterator[Row]:

@@ -1,6 +1,7 @@
 """The benchmarks' figures: how they are judged, and shown in the docs, which are the record."""
 
 import contextlib
+import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from lab.blocks import contents, filled
 RATIO = Goal("ratio", ">=", 0.5)
 PAGE = """\
 By hand.
+<!--figures:machine-->
+<!--end-->
 <!--figures:summary-->
 <!--end-->
 <!--figures:slow-->
@@ -61,7 +64,8 @@ def test_what_the_docs_say_in_short_is_what_their_tables_say() -> None:
     assert page == filled(page, told), "`make bench` writes it"
     assert readme == filled(readme, told)
     assert len(docs.headlines(page).splitlines()) == len(docs.SHOWN)
-    assert sorted(contents(page)) == sorted([*benchmarks.PARTS, docs.SUMMARY])
+    assert sorted(contents(page)) == sorted([*benchmarks.PARTS, docs.SUMMARY, docs.MACHINE])
+    assert page == docs.with_machine_once(page)
 
 
 @pytest.mark.parametrize(("run", "met"), [(4999.6, False), (4999.999999, False), (5000, True)])
@@ -93,6 +97,28 @@ def test_a_part_replaces_its_own_rows_alone(page: Path) -> None:
     assert "| A figure | 22 rides/s |" in fast
     assert twice.startswith("By hand.\n")
     assert twice.endswith("<!--end-->\nBy hand, too.\n")
+
+
+def test_the_machine_stands_once_and_a_part_that_was_measured_on_another_names_it(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(part: str, machine: str) -> None:
+        monkeypatch.setattr(benchmarks, "machine", lambda _: machine)
+        benchmarks.run(part, lambda _: [figure(1)])
+
+    def told() -> list[str]:
+        blocks = contents(page.read_text())
+        firsts = [blocks[name].strip().splitlines()[0] for name in (docs.MACHINE, "slow", "fast")]
+        return [re.sub(r"^[\d-]{10}|(?<=\.) \*\*.*", "", first) for first in firsts]
+
+    old, new = "2 cores, Valkey 9.1.2", "4 cores, Valkey 9.2.0"
+    run("slow", old)
+    run("fast", old)
+    assert told() == [f"{old}.", ".", "."]
+    run("fast", new)
+    assert told() == [f"{old}.", ".", f", {new}."]
+    run("slow", new)
+    assert told() == [f"{new}.", ".", "."]
 
 
 def test_what_misses_its_goal_is_named_first() -> None:

@@ -173,7 +173,9 @@ def test_an_owner_has_many_icks_and_loses_one_at_a_time(client: Redis, new: NewK
     assert ick.ickreserve(other, 1) == [("a", 1.0)]
 
 
-def test_deleting_asks_nothing_takes_all_keys_and_begins_anew(client: Redis, new: NewKeys) -> None:
+def test_deleting_asks_nothing_takes_all_keys_and_whoever_goes_on_is_refused(
+    client: Redis, new: NewKeys
+) -> None:
     for change in CHANGES.values():
         ick = half_done(client, key := new())
         change(client, key)
@@ -181,8 +183,11 @@ def test_deleting_asks_nothing_takes_all_keys_and_begins_anew(client: Redis, new
             ick.ickadd(key, 1, "a")
         held = sum(dump is not None for dump in contents(client, key))
         assert ick.ickdel(key) == held
+        with pytest.raises(IckLost):
+            ick.ickadd(key, 1, "a")
+        with pytest.raises(IckLost):
+            ick.size(key)
         assert contents(client, key) == NOTHING
-        assert ick.ickadd(key, 1, "a") == (1, 0)
 
 
 def test_an_operation_without_an_answer_leaves_the_ick_lost_though_it_was_done(
@@ -236,6 +241,9 @@ def test_two_threads_share_an_owned_ick(client: Redis, new: NewKeys) -> None:
     while reserved or not added.is_set():
         reserved = ick.ickexchange(key, 7, *(member for member, _ in reserved))
         done += reserved
+        assert ick.size(key) >= len(
+            reserved
+        )  # and no operation under way is taken for a failed one
     producer.join()
     reserved = ick.ickexchange(key, count)
     done += reserved

@@ -72,7 +72,7 @@ def test_a_minute_that_was_asked_for_is_right_again(world: World, change: str) -
 
 
 def test_more_minutes_than_one_batch_has(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer, "AT_ONCE", 2)
+    monkeypatch.setattr(indexer, "LARGEST", 2)
     rolled_up(world)
     world.connection.execute("DELETE FROM ride_minutes")
     ask(world, *MINUTES)
@@ -87,7 +87,7 @@ def test_requested_minutes_whose_rows_are_locked_leave_the_rollup_its_pause(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There may be as many requests as one round reads, and each of them in vain."""
-    monkeypatch.setattr(indexer, "AT_ONCE", 2)
+    monkeypatch.setattr(indexer, "LARGEST", 2)
     monkeypatch.setattr(minutes, "LONGEST_LOCK", "50ms")
     rolled_up(world)
     ask(world, *MINUTES[:2])

@@ -111,7 +111,7 @@ def test_nothing_is_complete_past_the_checkpoint_though_it_is_marked(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A marker adds the minutes of a batch in several steps, in no order."""
-    monkeypatch.setattr("consumers.rollup.indexer.AT_ONCE", 1)
+    monkeypatch.setattr("consumers.rollup.indexer.LARGEST", 1)
     minutes = [f"2026-03-01 10:0{minute}:00Z" for minute in range(4)]
     send_at(world, *((minute, 1) for minute in minutes))
     leading = lead(world)
@@ -147,8 +147,10 @@ def test_a_minute_that_takes_long_does_not_hold_up_the_marking(
 
 def test_what_ends_the_indexer_ends_the_lead(world: World) -> None:
     trigger(world, "full_disk", "BEFORE INSERT ON ride_minutes", "RAISE SQLSTATE '53100';")
-    world.send(1)
     leading = lead(world)
+    leading.run_once()
+    assert not leading.works  # it is not known yet
+    world.send(1)
 
     def go_on() -> bool:
         leading.run_once()
@@ -199,7 +201,7 @@ def test_what_is_complete_stays_so(world: World) -> None:
 def test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_with_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consumers.rollup.indexer.AT_ONCE", 4)
+    monkeypatch.setattr("consumers.rollup.indexer.LARGEST", 4)
     minutes = [(f"2026-03-{1 + i % 5:02} 10:{i:02}:00Z", i + 1) for i in range(10)]
     send_at(world, *minutes, *minutes)
     leading = lead(world)
@@ -324,7 +326,7 @@ def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> N
     world.take(1, 2, 3)
     right = f"leading; every minute is right up to position {world.start}"
     process = world.service("consumers.rollup").says(right)
-    process.says("3 rides rolled up, ")
+    process.says("3 rides marked, ")
     eventually(lambda: is_complete(world))
     assert process.stop() == 0
     assert "WARNING" not in process.output.read_text()

@@ -19,7 +19,7 @@ from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.step import Step
 from consumers.running import IDLE_ROUND, rounds
 from lab.chaos.backup import Backup
-from rocket_rides.errors import Overtaken
+from rocket_rides.errors import Overtaken, Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Staged
 from rocket_rides.log.names import ick_keys, rollup_key
@@ -192,7 +192,7 @@ def test_a_leader_that_was_overtaken_leaves_no_marks_behind(world: World) -> Non
     before = stale.reader._ask()
     stale.reader._ask = lambda: before  # type: ignore[method-assign]
     successor = lead(world)
-    with pytest.raises(Overtaken):
+    with pytest.raises(Overtaken), stale.indexing():
         stale.run_once()
     assert icks(world) == set()
     hurry(successor)
@@ -225,6 +225,27 @@ def test_of_two_who_begin_after_the_same_leader_one_leads(world: World) -> None:
     Generation(one, Checkpoint(one, KIND, NAME), before)
     with pytest.raises(Overtaken):
         Generation(other, Checkpoint(other, KIND, NAME), before)
+
+
+def test_an_indexer_that_has_not_heard_that_its_lead_is_over_completes_nothing(
+    world: World,
+) -> None:
+    leading = lead(world)
+    send_at(world, *MINUTES)
+    leading.run_once()
+    leading.dirty.delete()
+    with pytest.raises(MarksLost):
+        leading.indexer.run_once(leading.reader.at.position)
+    assert complete_to(world) == world.start
+    assert icks(world) == set()
+    hurry(lead(world))
+    assert is_complete(world)
+
+
+def test_an_indexer_that_hangs_ends_the_lead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consumers.rollup.lead.LONGEST_ROUND", -1)
+    with pytest.raises(Unavailable, match="hangs"):
+        lead(world).run_once()
 
 
 ATTEMPTS: list[Callable[[Lead], object]] = [

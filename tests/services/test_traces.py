@@ -100,7 +100,7 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
     }
     ride = api.post("1", **HEADERS).json()["ride"]["id"]
     eventually(lambda: staff.outcomes() == 1, "the receipt")
-    services["consumers.rollup"].says("rolled up")
+    services["consumers.rollup"].says(" marked, ")
     world.log().redis.xadd(world.stream, dict.fromkeys(("data", *HEADERS), PARENT))
     services["consumers"].says("set aside")
     world.postgres.stop()

@@ -117,7 +117,7 @@ MUTANTS = [
         "a deletion leaves the count",
         "call('UNLINK', unpack(KEYS))",
         "call('UNLINK', version_key, pset, cset)",
-        tests=f"{OWNED}::test_deleting_asks_nothing_takes_all_keys_and_begins_anew",
+        tests=f"{OWNED}::test_deleting_asks_nothing_takes_all_keys_and_whoever_goes_on_is_refused",
     ),
     python(
         "an owned Ick is known though its last operation failed",
@@ -125,6 +125,12 @@ MUTANTS = [
         "pass",
         tests="fast/test_ick_arguments.py::"
         "test_an_owned_ick_is_lost_once_an_operation_failed_and_no_other_is",
+    ),
+    python(
+        "a thread begins anew an Ick that another has deleted",
+        'if operation != "delete":',
+        "if True:",
+        tests=f"{OWNED}::test_deleting_asks_nothing_takes_all_keys_and_whoever_goes_on_is_refused",
     ),
     python(
         "two threads ask at once",
