@@ -133,9 +133,16 @@ MUTANTS = [
         tests=f"{OWNED}::test_deleting_asks_nothing_takes_all_keys_and_whoever_goes_on_is_refused",
     ),
     python(
+        "an operation under way is taken for one that failed",
+        "with self._lock:  # until",
+        "if True:  # until",
+        tests=f"{OWNED}::"
+        "test_an_operation_under_way_is_waited_for_and_not_taken_for_one_that_failed",
+    ),
+    python(
         "two threads ask at once",
-        "with self._lock:",
-        "if True:",
+        "with self._lock:\n            expected",
+        "if True:\n            expected",
         tests=f"{OWNED}::test_two_threads_share_an_owned_ick",
     ),
     python(
