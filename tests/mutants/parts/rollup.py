@@ -61,8 +61,8 @@ MUTANTS = [
     ),
     lead(
         "a leader that is idle and hangs is not ended",
-        "            self.generation.check(self.connection)\n",
-        "            pass\n",
+        "        self.generation.check(self.connection)\n",
+        "        pass\n",
         tests=f"{DISASTERS}::test_a_leader_that_hangs_is_replaced_and_wakes_up",
     ),
     lead(
