@@ -37,7 +37,7 @@ class Lead:
     """Begins a new generation. For the session that has the lock; see `generation`.
 
     Each loop has a session with Postgres and a connection with Redis of its own: the reader has
-    `connection` and `log`, the indexer has `indexing`, and `marks` is for the Ick, which both use.
+    `connection` and `log`, the indexer has `its_own`, and `marks` is for the Ick, which both use.
     Every method raises psycopg.Error, redis.RedisError or Unavailable: then this lead is over.
     """
 
@@ -45,7 +45,7 @@ class Lead:
         self,
         connection: psycopg.Connection,
         log: Log,
-        indexing: psycopg.Connection,
+        its_own: psycopg.Connection,
         marks: Log,
         batch_size: int = 1000,
     ) -> None:
@@ -60,7 +60,7 @@ class Lead:
         self.dirty = DirtyMinutes(marks, self.generation.name)
         self.marker = Marker(connection, self.generation, self.dirty)
         self.reader = Reader(log, self.marker, batch_size)
-        self.indexer = Indexer(indexing, self.generation, self.dirty)
+        self.indexer = Indexer(its_own, self.generation, self.dirty)
         self.pause = 0.0  # seconds until there may be more to mark
         self._first_marked, self._indexed_upto = 0, -1
         self._began = time.monotonic()  # the indexer's round

@@ -2,7 +2,7 @@
 
 Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
 medians of several runs, with the lowest and the highest; each figure's limit is measured beside it,
-in the same part. Run it on an otherwise idle machine: it takes some ten minutes.
+in the same part. Run it on an otherwise idle machine: it takes some 15 minutes.
 
 Each part is written into the docs as soon as it is over. One that fails ends the run, and its older
 figures stay.

@@ -1,8 +1,9 @@
 """Ten members of one group and a producer for them, on one stream.
 
-The producer appends each entry when it is due, however late those before it were, and the entry
-carries that time. So a stall delays what was due meanwhile, in the figures as in life. All
-processes share the machine's monotonic clock.
+The producer appends each entry when it is due, however late those before it were. The entry carries
+that time, and when it was sent. Counted from when it was due, a stall delays what was due
+meanwhile, in the figures as in life; counted from when it was sent, as the published test does,
+the producer's own lateness is left out. All processes share the machine's monotonic clock.
 """
 
 import contextlib
@@ -15,35 +16,65 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import chain
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
 from consumers.receipts.group import Group
-from lab.benchmarks.members import COUNT, GROUP, STREAM, Reader, Run, Spent, consume, since, spent
+from lab.benchmarks.members import (
+    COUNT,
+    GROUP,
+    OVER,
+    STREAM,
+    Reader,
+    Run,
+    Spent,
+    consume,
+    since,
+    spent,
+)
 from lab.until import until
 from rocket_rides.log import Log
 from rocket_rides.parent_death import die_with_parent
 
-MEMBERS = 10
-RATE = 10_000  # entries per second
-ENTRIES = 5 * RATE  # of a run
 SECOND = 1_000_000_000  # nanoseconds
-FILL = "for _ = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'due', '0') end"
+FILL = "for _ = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'due', '0', 'sent', '0') end"
+
+
+class Load(NamedTuple):
+    """How many members read; the entries of a run, in all and per second."""
+
+    members: int
+    entries: int
+    rate: int
+
+
+PUBLISHED_LOAD = Load(members=10, entries=50_000, rate=10_000)  # here, of five seconds
 
 
 @contextlib.contextmanager
-def processes() -> Iterator[Executor]:
+def processes(load: Load = PUBLISHED_LOAD) -> Iterator[Executor]:
     """Processes for the members and their producer, for any number of runs."""
     spawn = get_context("spawn")
-    with ProcessPoolExecutor(MEMBERS + 1, mp_context=spawn, initializer=_begin) as pool:
+    with ProcessPoolExecutor(load.members + 1, mp_context=spawn, initializer=_begin) as pool:
         yield pool
+
+
+@contextlib.contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """What begins in the block inherits that, until `_begin`: its imports would end in a trace."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _begin() -> None:
     """End with the parent, and silently at Ctrl-C; freeze what is imported, as services do."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     gc.freeze()
 
 
@@ -58,47 +89,55 @@ def prepare(url: str, pending: int) -> None:
             gone.read(COUNT)
 
 
-def run(pool: Executor, url: str, server: int, reader: Reader) -> Run:
+def run(pool: Executor, url: str, server: int, reader: Reader, load: Load = PUBLISHED_LOAD) -> Run:
     """Let the members read what is produced; times are sorted, and `server` is its process.
 
     What it cost is the sum of the server, the producer and the members. Raises RuntimeError if an
     entry did not come, or was not acknowledged.
     """
+    with redis.Redis.from_url(url) as client:
+        client.delete(OVER)
     pending, before = _pending(url), spent(server)
-    members = [pool.submit(consume, reader, url, f"member{number}") for number in range(MEMBERS)]
-    producer = pool.submit(produce, url)
+    names = [f"member{number}" for number in range(load.members)]
+    with _ctrl_c_waits():
+        members = [pool.submit(consume, reader, url, name) for name in names]
+        producer = pool.submit(produce, url, load)
     parts = [member.result() for member in members]
     costs = [since(before, server), producer.result(), *(part.spent for part in parts)]
-    took = array("q", sorted(chain.from_iterable(part.took for part in parts)))
-    left = _pending(url) - pending
-    if len(took) != ENTRIES or left:
-        raise RuntimeError(f"{len(took)} of {ENTRIES} entries came, {left} are pending")
-    return Run(took, Spent(sum(cost.ran for cost in costs), sum(cost.waited for cost in costs)))
+    from_sent = array("q", sorted(chain.from_iterable(part.from_sent for part in parts)))
+    from_due = array("q", sorted(chain.from_iterable(part.from_due for part in parts)))
+    came, left = len(from_sent), _pending(url) - pending
+    if came != load.entries or left:
+        raise RuntimeError(f"{came} of {load.entries} entries came, {left} are pending")
+    total = Spent(sum(cost.ran for cost in costs), sum(cost.waited for cost in costs))
+    return Run(from_sent, from_due, total)
 
 
-def produce(url: str) -> Spent:
+def produce(url: str, load: Load) -> Spent:
     """Append each entry when it is due, or as soon after it as possible, once all members wait."""
     with redis.Redis.from_url(url) as client:
-        until(lambda: _waiting(client) >= MEMBERS, "not all members wait for entries")
-        before, sent = spent(os.getpid()), 0
+        until(lambda: _waiting(client) >= load.members, "not all members wait for entries")
+        before, appended = spent(os.getpid()), 0
         start = time.monotonic_ns()
-        while sent < ENTRIES:
-            due = min(ENTRIES, (time.monotonic_ns() - start) * RATE // SECOND)
-            if due == sent:
-                time.sleep(1 / RATE)
+        while appended < load.entries:
+            due = min(load.entries, (time.monotonic_ns() - start) * load.rate // SECOND)
+            if due == appended:
+                time.sleep(1 / load.rate)
                 continue
             with client.pipeline(transaction=False) as pipeline:
-                for number in range(sent + 1, due + 1):
-                    pipeline.xadd(STREAM, _entry(number, start + number * SECOND // RATE))
+                for number in range(appended + 1, due + 1):
+                    pipeline.xadd(STREAM, _entry(number, start + number * SECOND // load.rate))
                 pipeline.execute()
-            sent = due
+            appended = due
+        client.set(OVER, 1)
         return since(before, os.getpid())
 
 
 def _entry(number: int, due: int) -> Any:
-    """Like a ride's; the time comes last."""
+    """Like a ride's; the times come last, so that both readers find them as cheaply."""
     data = f'{{"id": {number}, "distance": 539.837}}'
-    return {"id": number, "type": "ride.create", "data": data, "prev": number - 1, "due": due}
+    ride = {"id": number, "type": "ride.create", "data": data, "prev": number - 1}
+    return ride | {"due": due, "sent": time.monotonic_ns()}
 
 
 def _waiting(client: redis.Redis) -> int:

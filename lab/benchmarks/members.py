@@ -15,12 +15,13 @@ from rocket_rides.log import Log
 
 STREAM, GROUP = "group-load", "members"
 COUNT = 10_000  # that a read may give, as in the published test
-QUIET = 1.0  # seconds without an entry, after which a member takes the load to be over
+OVER = "group-load-over"  # a key that is there once all entries are appended
+QUIET = 0.2  # seconds that a read waits for an entry
 PATIENCE = 60.0  # seconds for a run
 
-# A member's reads: when each returned, and the due times of what it gave, in digits. That is
-# acknowledged before the next read.
-Reads = Generator[tuple[int, list[bytes]], None, None]
+# A member's reads: when each returned, and of each entry that it gave when it was due and when it
+# was sent, in digits. What a read gave is acknowledged before the next.
+Reads = Generator[tuple[int, list[tuple[bytes, bytes]]], None, None]
 Reader = Callable[[str, str], Reads]  # takes Redis' URL, and the member's name
 
 
@@ -32,9 +33,13 @@ class Spent(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What each entry took from when it was due, in nanoseconds; and what that cost."""
+    """What each entry took from when it was sent, and from when it was due; and what that cost.
 
-    took: "array[int]"
+    In nanoseconds.
+    """
+
+    from_sent: "array[int]"
+    from_due: "array[int]"
     spent: Spent
 
 
@@ -44,7 +49,7 @@ def ours(url: str, name: str) -> Reads:
         group = Group(log, GROUP, name)
         while True:
             batch = group.read(COUNT, QUIET)
-            yield time.monotonic_ns(), [entry.fields[-1] for entry in batch]
+            yield time.monotonic_ns(), [(entry.fields[-3], entry.fields[-1]) for entry in batch]
             if batch:
                 group.acknowledge([entry.redis_id for entry in batch])
 
@@ -56,21 +61,23 @@ def bare(url: str, name: str) -> Reads:
         while True:
             reply: Any = client.xreadgroup(GROUP, name, {STREAM: ">"}, COUNT, block)
             now, batch = time.monotonic_ns(), reply[0][1] if reply else []
-            yield now, [fields[b"due"] for _, fields in batch]
+            yield now, [(fields[b"due"], fields[b"sent"]) for _, fields in batch]
             if batch:
                 client.xack(STREAM, GROUP, *(redis_id for redis_id, _ in batch))
 
 
 def consume(reader: Reader, url: str, name: str) -> Run:
-    """Read until nothing comes any more."""
-    took, before = array("q"), spent(os.getpid())
-    deadline = time.monotonic() + PATIENCE
-    with contextlib.closing(reader(url, name)) as reads:
-        for now, dues in reads:
-            took.extend(now - int(due) for due in dues)
-            if (took and not dues) or time.monotonic() > deadline:
+    """Read until nothing comes that was appended before the load was over."""
+    from_sent, from_due, over = array("q"), array("q"), False
+    before, deadline = spent(os.getpid()), time.monotonic() + PATIENCE
+    with redis.Redis.from_url(url) as client, contextlib.closing(reader(url, name)) as reads:
+        for now, entries in reads:
+            from_sent.extend(now - int(sent) for _, sent in entries)
+            from_due.extend(now - int(due) for due, _ in entries)
+            if (over and not entries) or time.monotonic() > deadline:
                 break
-    return Run(took, since(before, os.getpid()))
+            over = over or (not entries and bool(client.exists(OVER)))
+    return Run(from_sent, from_due, since(before, os.getpid()))
 
 
 def spent(process: int) -> Spent:

@@ -12,6 +12,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from textwrap import fill
+from typing import NoReturn
 
 from lab.specification.core import Core
 from lab.specification.explorer import System, explore
@@ -107,11 +109,29 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """Refuses in one line, as the services' do, of which nothing may be imported here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; --help explains\n")
+
+
+def sabotage(name: str) -> str:
+    """A name as it is. Raises ArgumentTypeError if there is no such sabotage."""
+    if name not in SABOTAGES:
+        raise argparse.ArgumentTypeError(f"unknown: {name}")
+    return name
+
+
 def main() -> None:
     """Explore the protocol, or show what a sabotage does."""
-    parser = argparse.ArgumentParser(prog="python -m lab.specification", description=__doc__)
+    formatter = argparse.RawTextHelpFormatter
+    parser = Parser("python -m lab.specification", description=__doc__, formatter_class=formatter)
+    names = f"break a step, and tell the story: {', '.join(SABOTAGES)}"
     parser.add_argument("--small", action="store_true", help="seconds instead of minutes")
-    parser.add_argument("--sabotage", choices=SABOTAGES, help="break a step, and tell the story")
+    parser.add_argument(
+        "--sabotage", type=sabotage, metavar="NAME", help=fill(names, 76, break_on_hyphens=False)
+    )
     arguments = parser.parse_args()
     # make starts it with Ctrl-C ignored (see demo/foreground), and the pool's processes inherit it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -26,7 +26,7 @@ PAGES = {page.relative_to(PROJECT).as_posix(): page for page in PROJECT.glob("do
 PAGES["README.md"] = README
 ROOT = {name: PROJECT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
 MOST_WORDS = {"README.md": 900, "docs/compared.md": 600, "CONTRIBUTING.md": 600, "SECURITY.md": 600}
-MOST_WORDS_IN_ALL = 17_300  # of README.md and docs/
+MOST_WORDS_IN_ALL = 17_340  # of README.md and docs/
 PICTURES = {".png", ".svg"}
 LARGEST_PICTURE = 250_000  # bytes
 

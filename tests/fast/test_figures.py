@@ -12,7 +12,7 @@ import pytest
 from lab.benchmarks import __main__ as benchmarks
 from lab.benchmarks import docs
 from lab.benchmarks.figures import Figure, Goal, Table
-from lab.benchmarks.groups import PUBLISHED, shares
+from lab.benchmarks.groups import Runs, distribution, shares
 from lab.benchmarks.members import Run, Spent
 from lab.blocks import contents, filled
 
@@ -38,6 +38,11 @@ By hand, too.
 
 def figure(value: float, goal: Goal | None = None) -> Figure:
     return Figure("A figure", "rides/s", goal=goal, runs=[value])
+
+
+def group_run(*took: int) -> Run:
+    """Of entries that took so long, in nanoseconds, from when they were sent."""
+    return Run(array("q", sorted(took)), array("q"), Spent(0, 0))
 
 
 @pytest.fixture
@@ -141,6 +146,14 @@ def test_a_table_of_another_form_is_shown_below_and_judged_by_nobody(page: Path)
 
 
 def test_an_entry_is_counted_in_the_millisecond_in_which_it_came() -> None:
-    took = array("q", [0, 999_999, 1_000_000, 2_500_000, 4_999_999, 5_000_000, 700_000_000, 2**40])
-    assert shares(Run(took, Spent(0, 0))) == [25, 12.5, 12.5, 0, 12.5, 37.5]
-    assert sum(PUBLISHED) == pytest.approx(100)
+    took = [0, 999_999, 1_000_000, 2_500_000, 4_999_999, 5_000_000, 700_000_000, 2**40]
+    assert shares([group_run(*took)]) == [25, 12.5, 12.5, 0, 12.5, 37.5]
+
+
+def test_what_the_runs_distribute_adds_up_to_all_entries_however_they_differ() -> None:
+    fast, slow, neither = group_run(0, 0), group_run(2**40, 2**40), group_run(1_500_000, 2**40)
+    shown = distribution({"memory": Runs([fast, slow, neither, slow], [slow, fast, neither, fast])})
+    assert shown.columns == ["ms", "published", "memory: redis-py", "memory: ours"]
+    _, *columns = zip(*shown.rows, strict=True)
+    for column in columns:
+        assert sum(float(share.removesuffix(" %")) for share in column) == pytest.approx(100)

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from lab.specification.__main__ import SABOTAGES, SMALL
+from lab.specification.__main__ import SABOTAGES, SMALL, main
 from lab.specification.core import Core
 from lab.specification.explorer import Result, explore
 from lab.specification.inbox import Inbox
@@ -55,6 +55,16 @@ def test_writes_and_sizes_of_an_ick_each_show_a_loss_that_the_other_hides(
     story = " / ".join(explore(kind(alone, **bounds)).story)
     assert missed in story
     assert len([loss for loss in ("set back", "evicts", "flushed") if loss in story]) == 1
+
+
+def test_a_sabotage_that_there_is_not_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["python -m lab.specification", "--sabotage", "nope"])
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main()
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith("unknown: nope; --help explains")
 
 
 def test_each_invariant_has_a_sabotage() -> None:

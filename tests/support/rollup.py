@@ -29,9 +29,9 @@ def send_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
 
 def lead(world: World, batch_size: int = 1000) -> Lead:
     """A lead on connections of its own; it has the lock unless another one has it."""
-    connection, indexing = world.connect(**SESSION), world.connect(**SESSION)
+    connection, its_own = world.connect(**SESSION), world.connect(**SESSION)
     try_lock(connection, Lock.ROLLUP)
-    return Lead(connection, world.log(), indexing, world.log(), batch_size)
+    return Lead(connection, world.log(), its_own, world.log(), batch_size)
 
 
 def work(leading: Lead) -> bool:
