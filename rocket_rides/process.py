@@ -114,6 +114,7 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # a new option must not change what an old command means
         )
 
     def error(self, message: str) -> NoReturn:

@@ -16,7 +16,7 @@ PLACE is one of
                            a double send several entries have it, anywhere
     1700000000000-0        a stream id, which has a dash
     14:30 or 14:30:05      a time of day, in UTC, as in the lines: the last one that has passed;
-                           for --to, the first one after --from
+                           for --to, the first one after a time or an age in --from
     2026-03-28T14:30:00Z   a moment, as in RFC 3339
     90s, 10m, 12h or 7d    an age
 
@@ -28,16 +28,16 @@ It only reads the log, and moves nothing.
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 
 import redis
 
-from rocket_rides import durations, fleet, settings
+from rocket_rides import durations, fleet, settings, words
 from rocket_rides.errors import in_one_line
-from rocket_rides.log import Log, pending, places
-from rocket_rides.log.lines import as_json, in_words
+from rocket_rides.log import LARGEST_ID, Log, lines, pending, places
 from rocket_rides.log.queries import Query, selected
 from rocket_rides.process import Parser
 
@@ -46,7 +46,7 @@ PROGRAM = "python -m rocket_rides.log"
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
-    parser = Parser(PROGRAM, __doc__)
+    parser = Parser(PROGRAM, f"{__doc__}{lines.MEMBERS}{pending.MEMBERS}")
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument(
         "--from",
@@ -95,13 +95,13 @@ def _age(text: str) -> places.Age:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r}: a number of at least 1 is expected")
+    if not (re.fullmatch(r"[0-9]{1,19}", text) and 1 <= int(text) <= LARGEST_ID):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to {LARGEST_ID} is expected")
     return int(text)
 
 
-def lines(log: Log, given: argparse.Namespace) -> Iterator[list[str]]:
-    """What the options ask for, in batches.
+def batches(log: Log, given: argparse.Namespace) -> Iterator[list[str]]:
+    """The lines that the options ask for.
 
     Raises redis.RedisError, and places.Backwards where no entry can lie in the range.
     """
@@ -110,7 +110,7 @@ def lines(log: Log, given: argparse.Namespace) -> Iterator[list[str]]:
         return
     within = places.between(given.start, given.end, log.clock)
     query = Query(within, given.type, given.count, reverse=given.reverse, follow=given.follow)
-    in_line = as_json if given.json else in_words
+    in_line = lines.as_json if given.json else lines.in_words
     for page in selected(log, query):
         yield [in_line(entry) for entry in page]
 
@@ -123,16 +123,20 @@ def main() -> None:
     config = settings.load()
     try:
         with Log(config.log_url, config.stream_name) as log:
-            for batch in lines(log, given):
+            for batch in batches(log, given):
                 print("".join(f"{line}\n" for line in batch), end="", flush=True)  # noqa: T201
-    except BrokenPipeError:  # whoever read this has seen enough
+    except OSError as error:  # of stdout, which would be tried again at the end of the process
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else whoever read it has seen enough
+            raise SystemExit(f"stdout can't be written: {error.strerror}") from None
     except redis.ConnectionError as error:
         reason = in_one_line(error).removeprefix("Redis: ").rstrip(".")
         nobody = fleet.not_started(config.data_dir) if config.embedded_redis else ""
         raise SystemExit(nobody or f"Redis can't be reached: {reason}") from None
     except redis.RedisError as error:
-        raise SystemExit(in_one_line(error)) from None
+        is_other = "WRONGTYPE" in str(error)
+        name = words.escaped(config.stream_name)
+        raise SystemExit(f"{name} is no stream" if is_other else in_one_line(error)) from None
     except places.Backwards as refusal:
         Parser(PROGRAM, None).error(str(refusal))
 

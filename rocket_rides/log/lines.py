@@ -1,17 +1,10 @@
 """An entry of the log as a line: for a person, or as JSON for a program.
 
-Whatever bytes an entry has, its line is one line of ASCII. JSON has
-
-    redis_id, appended_at        of every entry; null for a time beyond the year 9999
-    id, type, prev, term, data   of a record; `data` as JSON where it is, else as text
-    traceparent, tracestate      where it has them
-    malformed, fields            of what is no record: why, and the beginnings of names and values
-
-In text, a byte that is not UTF-8 is written as \\xff, and what is too long ends with its size.
+Whatever bytes an entry has, its line is one line of ASCII.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -25,6 +18,19 @@ from rocket_rides.log.entries import (
     cut,
     decode,
 )
+from rocket_rides.log.places import EPOCH
+
+MEMBERS = """
+The JSON of an entry has
+
+    redis_id, appended_at        of every entry; null for a time beyond the year 9999
+    id, type, prev, term, data   of a record; what is no JSON in `data` is a string of it, so that
+                                 x and "x" look the same
+    traceparent, tracestate      where it has them
+    malformed, fields            of what is no record: why, and the beginnings of names and values
+
+In strings, a byte that is not UTF-8 is written as \\xff, and what is too long ends with its size.
+"""
 
 _NOT_ASCII = re.compile(r"[^ -~]")
 
@@ -66,8 +72,8 @@ def appended_at(redis_id: str) -> str | None:
     """By Redis' clock, in RFC 3339, in UTC; None for a time beyond the year 9999."""
     milliseconds, _ = as_numbers(redis_id)
     try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError):
+        moment = EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
         return None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -19,6 +19,13 @@ from rocket_rides.log.places import GREATEST, SMALLEST, after
 from rocket_rides.log.stream import Log
 
 PAGE = 1000  # pending entries
+MEMBERS = """
+With --pending, it has
+
+    group, members, pending, last_delivered                    of a group: how many, and up to where
+    group, member, pending, idle_seconds                       of a member
+    group, redis_id, member, idle_seconds, deliveries          of a pending entry
+"""
 
 
 class Group(NamedTuple):

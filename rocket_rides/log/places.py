@@ -6,7 +6,8 @@
     2026-03-28T14:30:00Z   a moment, as in RFC 3339
     90s, 10m, 12h, 7d      an age
 
-A time of day is the last one that has passed; after `--to`, it is the first one after `--from`.
+A time of day is the last one that has passed; where `--from` says a time or an age, `--to` names
+the first one after it.
 Ages and times are Redis' clock's, which the stream's ids are taken from.
 """
 
@@ -112,20 +113,21 @@ def between(start: Place | None, end: Place | None, clock: Callable[[], int]) ->
     Backwards where nothing can lie between them, and whatever `clock` raises.
     """
     first, last, lowest, highest = Range()
+    begun = None
     match start:
         case Position(number):
             lowest = number
         case Id(numbers):
             first = numbers
         case Moment() | TimeOfDay() | Age():
-            first = (_milliseconds(start, clock, None), 0)
+            begun = _milliseconds(start, clock, None)
+            first = (begun, 0)
     match end:
         case Position(number):
             highest = number
         case Id(numbers):
             last = numbers
         case Moment() | TimeOfDay() | Age():
-            begun = first[0] if first else None
             last = before((_milliseconds(end, clock, begun), 0))
     if (first and last and last < first) or (
         lowest is not None and highest is not None and highest < lowest

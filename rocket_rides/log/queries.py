@@ -4,8 +4,15 @@ A stream has an index of its ids, so a range of ids or of times costs what it sh
 positions: they rise, but for double sends, restores of Postgres, and entries of others, which are
 what one looks for here. A bisection would pass them by. So a range of positions reads all of the
 log, a page at a time, and finds every record that has one of them: a second or two for a million.
+
+Redis builds a page as a whole before it sends any of it, and does not tell beforehand how large it
+is. So pages begin with one entry, double while they are not huge, and begin again after one that
+is: of entries of 5 MB, Redis builds 20 MB at once. Only where such ones follow a thousand small
+ones, which nothing tells beforehand, is the first page of them larger.
 """
 
+import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +22,9 @@ from rocket_rides.log.stream import Log
 
 PAGE = 1000  # entries
 POLL = 1.0  # seconds that a single read waits for a new entry
+RARELY = 20.0  # seconds between looks whether the log was wiped, where one moves entries of 20 MB
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,11 +36,6 @@ class Query:
     count: int | None = None
     reverse: bool = False
     follow: bool = False
-
-    @property
-    def most_at_once(self) -> int:
-        """How many entries to ask for: no more than are wanted, where each is."""
-        return min(PAGE, self.count or PAGE) if self.takes_all else PAGE
 
     @property
     def takes_all(self) -> bool:
@@ -55,7 +60,7 @@ class Query:
 def selected(log: Log, query: Query) -> Iterator[list[Entry]]:
     """The entries that are asked for, in order, in pages. Raises redis.RedisError.
 
-    Without `follow`, entries that are appended meanwhile are left out, or nearly all of them.
+    Without `follow`, entries that are appended meanwhile are left out.
     """
     left = query.count
     for page in _followed(log, query) if query.follow else _ranged(log, query):
@@ -70,12 +75,12 @@ def _ranged(log: Log, query: Query) -> Iterator[list[Entry]]:
     first, last = query.within.first or SMALLEST, query.within.last or GREATEST
     if not query.reverse:
         last = min(last, as_numbers(log.last_id()))
+    size = 1
     while first <= last:
-        page = log.between(
-            _text(first), _text(last), query.most_at_once, newest_first=query.reverse
-        )
+        page = log.between(_text(first), _text(last), size, newest_first=query.reverse)
         if not page:
             return
+        size = _next_size(log, page)
         yield page
         reached = as_numbers(page[-1].redis_id)
         if query.reverse:
@@ -85,14 +90,29 @@ def _ranged(log: Log, query: Query) -> Iterator[list[Entry]]:
 
 
 def _followed(log: Log, query: Query) -> Iterator[list[Entry]]:
-    """From the range's beginning, if it has one; else only what is new."""
-    within = query.within
+    """From the range's beginning, if it has one; else only what is new.
+
+    Goes on from the log's own beginning, with a warning, once its ids are lower than before.
+    """
+    within, last = query.within, as_numbers(log.last_id())
     is_new = within.first is None and within.lowest is None
-    at = log.last_id() if is_new else _text(before(within.first or SMALLEST))
+    at = last if is_new else before(within.first or SMALLEST)
+    was_there = at <= last  # else the range begins in the future
+    size, look_at = 1, 0.0
     while True:
-        if page := log.read(at, query.most_at_once, POLL):
+        if page := log.read(_text(at), size, POLL):
+            size, at, was_there = _next_size(log, page), as_numbers(page[-1].redis_id), True
             yield page
-            at = page[-1].redis_id
+        elif was_there and time.monotonic() >= look_at:
+            if as_numbers(log.last_id()) < at:  # as in `consumers/reader.py`
+                logger.warning("the log's ids are lower than before: it was wiped, or restored")
+                at = SMALLEST
+            look_at = time.monotonic() + (RARELY if log.was_cut else 0)
+
+
+def _next_size(log: Log, page: list[Entry]) -> int:
+    """How many entries to ask for after a page that was just read."""
+    return 1 if log.was_cut else min(2 * len(page), PAGE)
 
 
 def _text(redis_id: RedisId) -> str:

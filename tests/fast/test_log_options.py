@@ -1,10 +1,15 @@
 """What `python -m rocket_rides.log` is asked: places, ranges, and refusals in one line."""
 
+import json
+import re
+
 import pytest
 
 from rocket_rides import durations
+from rocket_rides.log import Entry
 from rocket_rides.log.__main__ import parse_options
-from rocket_rides.log.lines import appended_at
+from rocket_rides.log.lines import appended_at, as_json
+from rocket_rides.log.pending import Group, Member, Pending
 from rocket_rides.log.places import (
     DAY,
     LARGEST_PART,
@@ -20,6 +25,7 @@ from rocket_rides.log.places import (
     between,
 )
 from rocket_rides.settings import load
+from tests.support.entries import fields
 
 DURATIONS = {"90": 90, "0.5s": 0.5, "10m": 600, "1.5h": 5400, " 7d ": 604_800, "0s": 0}
 NO_DURATIONS = "10x -10m 1e3 m \u0663m 2026-03-28"
@@ -50,12 +56,15 @@ REFUSED = [
     ["--count=-1"],
     ["--count=\u0663"],
     ["--count=" + "9" * 5000],
+    ["--count=9223372036854775808"],
+    ["--fr", "5"],
     ["--follow", "--reverse"],
     ["--follow", "--to=5"],
     ["--from=10m", "--since=10m"],
     *(["--pending", with_] for with_ in ("--from=0", "--to=5", "--type=", "--reverse", "--follow")),
 ]
 
+TRACE = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 NOW = 1_774_728_000_000  # 2026-03-28T20:00:00Z
 TODAY = NOW - NOW % DAY
 
@@ -103,6 +112,24 @@ def test_options_that_make_no_sense_are_refused_in_one_line(
     assert options[0].partition("=")[0] in refusal(options, capsys)
 
 
+def test_what_is_too_large_a_count_says_what_the_most_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "a number from 1 to 9223372036854775807 is" in refusal([f"--count={2**63}"], capsys)
+    assert parse_options([f"--count={2**63 - 1}"]).count == 2**63 - 1
+
+
+def test_help_names_every_member_of_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_options(["--help"])
+    words = set(re.findall(r"\w+", capsys.readouterr().out))
+    record = [*fields(5, "{}", 4, "a"), b"traceparent", TRACE, b"tracestate", b"a=1"]
+    for each in (Entry("5-0", record), Entry("5-0", [b"x"])):
+        assert set(json.loads(as_json(each))) <= words
+    for kind in (Group, Member, Pending):
+        assert set(kind._fields) <= words
+
+
 def moments(start: str | None, end: str | None) -> tuple[int | None, int | None]:
     """The first and the last whole millisecond that lie between two places, at 20:00."""
     given = parse_options([f"--from={start}"] * bool(start) + [f"--to={end}"] * bool(end))
@@ -126,6 +153,12 @@ def test_a_time_is_the_one_that_has_just_passed_and_an_end_is_after_its_beginnin
     assert moments("2026-03-01T21:00:00Z", "16:00")[1] == four - 26 * DAY - 1
     assert moments("10m", "1m") == (NOW - 10 * MINUTE, NOW - MINUTE - 1)
     assert moments("99999d", "2026-03-28T20:00:00Z") == (0, NOW - 1)
+
+
+def test_a_time_that_ends_a_range_which_an_id_begins_is_the_last_one_that_has_passed() -> None:
+    four = TODAY + 16 * 60 * MINUTE
+    assert moments("0-0", "16:00") == (0, four - 1)
+    assert moments("0-0", "21:00") == (0, TODAY + 21 * 60 * MINUTE - DAY - 1)
 
 
 def test_ids_and_positions_are_included_at_either_end() -> None:
@@ -164,6 +197,8 @@ def test_each_id_is_the_next_one_after_the_one_before() -> None:
 
 def test_a_moment_is_shown_in_utc_to_the_millisecond() -> None:
     assert appended_at("1774728000007-5") == "2026-03-28T20:00:00.007Z"
+    for milliseconds in range(10_413_792_000_000, 10_413_792_000_100):  # in the year 2300
+        assert appended_at(f"{milliseconds}-0") == f"2300-01-01T00:00:00.{milliseconds % 1000:03}Z"
     assert appended_at(f"{2**64 - 1}-0") is None
 
 

@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from lab.ports import free_ports
-from rocket_rides.log import START, Log, Staged
+from rocket_rides.log import START, Log
 from rocket_rides.log.lines import appended_at
 from rocket_rides.log.places import Age, between
 from rocket_rides.log.queries import Query, selected
@@ -16,6 +19,8 @@ from tests.support.entries import named
 from tests.support.world import PATIENCE, Service, World, drain, eventually
 
 HOUR = 3_600_000  # milliseconds
+# Python tries again, at the end of a process, to write what it keeps.
+BUFFERED = {"PYTHONUNBUFFERED": ""}
 TERM = Term("0123456789abcdef", 0)
 
 
@@ -88,6 +93,32 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
     assert len(lines(tail)) == 2
 
 
+def test_a_tail_goes_on_where_the_log_begins_anew_with_lower_ids(world: World) -> None:
+    log = world.log()
+    append(log, "9999999999990-0")
+    tail = world.service("rocket_rides.log", "--follow", "--from=0-0")
+    eventually(lambda: len(lines(tail)) == 1)
+    log.start_anew()
+    new = [log.command("XADD", log.name, "*", "n", 1).decode() for _ in range(2)]
+    eventually(lambda: [line.split()[1] for line in lines(tail)[2:]] == new)
+    assert lines(tail)[1] == "the log's ids are lower than before: it was wiped, or restored"
+
+
+def test_a_tail_that_begins_in_the_future_waits_for_it(world: World) -> None:
+    def reads() -> int:
+        said = log.info("commandstats").get("cmdstat_xread", "calls=0,")
+        return int(said.removeprefix("calls=").partition(",")[0])
+
+    log = world.log()
+    append(log, "5-0")
+    before = reads()
+    tail = world.service("rocket_rides.log", "--follow", "--from=9999999999990-0", "--count=1")
+    eventually(lambda: reads() >= before + 2)  # the first found nothing
+    append(log, "9999999999989-0", "9999999999990-0")
+    assert tail.process.wait(PATIENCE) == 0
+    assert [line.split()[1] for line in lines(tail)] == ["9999999999990-0"]
+
+
 def test_its_options_say_which_entries_and_in_which_form(world: World) -> None:
     log = world.log()
     for position, kind in ((1, "ride.create"), (2, "rating.create"), (3, "ride.create")):
@@ -114,21 +145,40 @@ def test_its_options_say_which_entries_and_in_which_form(world: World) -> None:
 
 
 def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
-    data = [Staged(id_, "ride.create", f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 3001)]
-    world.log().append(data, 0, TERM)
+    """Also where what could not be written is so little that Python keeps it for later."""
+    log = world.log()
+    append(log, "9999999999990-0")
     with subprocess.Popen(
-        [sys.executable, "-m", "rocket_rides.log"],
+        [sys.executable, "-m", "rocket_rides.log", "--follow", "--from=0-0"],
         cwd=PROJECT,
-        env={**os.environ, "REDIS_URL": world.redis.url, "STREAM_NAME": world.stream},
+        env=os.environ | BUFFERED | world.settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline().endswith(b'{"id": 1, "distance": 1}\n')
+        assert b"9999999999990-0" in process.stdout.readline()
         process.stdout.close()
+        append(log, "9999999999991-0")
         assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("option", ["--json", "--pending"])
+def test_a_full_disk_is_one_clear_line(world: World, option: str) -> None:
+    append(world.log(), "5-0")
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "rocket_rides.log", option],
+            cwd=PROJECT,
+            env=os.environ | BUFFERED | world.settings,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert finished.returncode == 1
+    assert finished.stderr == b"stdout can't be written: No space left on device\n"
 
 
 def test_a_lost_redis_and_a_key_that_is_no_stream_are_one_clear_line(world: World) -> None:
@@ -138,6 +188,5 @@ def test_a_lost_redis_and_a_key_that_is_no_stream_are_one_clear_line(world: Worl
         assert status == 1
         assert line.startswith("Redis can't be reached: ")
     world.log().redis.set(world.stream, "no stream")
-    status, [line] = run(world)
-    assert status == 1
-    assert "wrong kind of value" in line
+    for options in ([], ["--follow"], ["--pending"]):
+        assert run(world, *options) == (1, [f"{world.stream} is no stream"])

@@ -15,7 +15,7 @@ from rocket_rides.log.replies import LARGEST
 from rocket_rides.terms import Term
 from tests.support.clusters import each_stream_server
 from tests.support.entries import fields, named
-from tests.support.world import World
+from tests.support.world import World, eventually
 
 TERM = Term("0123456789abcdef", 0)
 FOREIGN = "f" * 16
@@ -68,11 +68,11 @@ def _numbers(redis_id: str) -> tuple[int, int]:
 
 def test_a_time_that_ends_a_range_is_not_in_it(world: World) -> None:
     log = world.log()
-    noon = 1_774_699_200_000
+    noon = 985_780_800_000
     ids = [f"{noon - 1}-9", f"{noon}-0", f"{noon}-1", f"{noon + 60_000}-0"]
     for redis_id in ids:
         log.redis.xadd(log.name, {"n": 1}, id=redis_id)
-    noon_, later = "2026-03-28T12:00:00Z", "2026-03-28T12:01:00Z"
+    noon_, later = "2001-03-28T12:00:00Z", "2001-03-28T12:01:00Z"
     assert found(log, noon_, later) == found(log, noon_, "12:01") == ids[1:3]
     assert found(log, None, noon_) == ids[:1]
     assert found(log, later) == ids[3:]
@@ -125,12 +125,59 @@ def test_a_huge_entry_is_shown_cut_and_those_beside_it_whole(world: World) -> No
     ids = [log.command("XADD", log.name, "*", *each).decode() for each in (record, junk, record)]
     for reverse in (False, True):
         query = Query(between(None, None, log.clock), reverse=reverse)
-        [page] = selected(log, query)
+        page = [entry for page in selected(log, query) for entry in page]
         assert [entry.redis_id for entry in page] == (ids[::-1] if reverse else ids)
         one, cut, other = (json.loads(as_json(entry)) for entry in page)
         assert one["data"] == other["data"] == json.loads(data)
         assert cut["fields"][1].endswith(f"... ({LARGEST + 1} bytes)")
         assert len(as_json(page[1])) < 1000
+
+
+def test_what_is_appended_meanwhile_is_left_out(world: World) -> None:
+    log = world.log()
+    send(log, *range(1, 9))
+    ids = [entry.redis_id for entry in log.read(START, 10)]
+    for reverse in (False, True):
+        pages = selected(log, Query(between(None, None, log.clock), reverse=reverse))
+        begun = next(pages)
+        send(log, 9, 10)
+        shown = [entry.redis_id for page in (begun, *pages) for entry in page]
+        assert shown == (ids[::-1] if reverse else ids)
+        log.trim_before(ids[0], exactly=True)
+        ids = [entry.redis_id for entry in log.read(START, 100)]
+
+
+@each_stream_server
+def test_the_server_never_builds_a_reply_of_many_huge_entries(world: World) -> None:
+    log = world.log()
+    for position in range(1, 7):
+        log.redis.xadd(log.name, named(position, b"x" * (LARGEST // 2), position - 1, TERM.name))
+    ids = [entry.redis_id for entry in log.between("-", "+", 2)]
+    limit, name = LARGEST * 5 // 4, "client-output-buffer-limit"
+    before = log.command("CONFIG", "GET", name)[1]
+    log.command("CONFIG", "SET", name, f"normal {limit} 0 0")  # a client beyond it is cut off
+    try:
+        for more in ({}, {"reverse": True}, {"type": b"none"}, {"follow": True, "count": 6}):
+            shown = found(log, ids[0], **more)
+            assert len(shown) == (0 if "type" in more else 6)
+    finally:
+        log.command("CONFIG", "SET", name, before)
+
+
+def test_few_entries_are_asked_for_where_few_are_wanted(world: World) -> None:
+    log = world.log()
+    size = 100_000
+    for position in range(1, 101):
+        log.redis.xadd(log.name, named(position, b"x" * size, position - 1, TERM.name))
+
+    def sent() -> int:
+        return int(log.info("stats")["total_net_output_bytes"])
+
+    for reverse in (False, True):
+        for count in (1, 10, 20):
+            before = sent()
+            assert len(found(log, reverse=reverse, count=count)) == count
+            assert sent() - before < (2 * count + 2) * size  # 2: XINFO's first and last
 
 
 def test_what_is_followed_begins_where_it_is_asked_to_and_ends_with_its_count(world: World) -> None:
@@ -189,6 +236,16 @@ def test_what_is_pending_has_an_owner_an_age_and_deliveries(world: World) -> Non
     assert lines[1] == f"workers  2 members, 1,998 pending, handed out to {ids[-1]}"
     assert lines[3].startswith(r"  two\n\x1b  2 pending, idle for ")
     assert lines[6].endswith(" ago, 2 deliveries")
+
+    def idle() -> float:
+        """Of the second member, as Redis tells it."""
+        _, facts = log.command("XINFO", "CONSUMERS", log.name, "workers")
+        milliseconds: int = dict(zip(facts[::2], facts[1::2], strict=True))[b"idle"]
+        return milliseconds / 1000
+
+    eventually(lambda: idle() > 0)
+    least, (_, objects), most = idle(), told(log), idle()
+    assert least <= objects[3]["idle_seconds"] <= most
     for count in (1, PAGE, 10_000):
         _, first = told(log, count)
         assert [each["redis_id"] for each in first[4:]] == ids[3:][:count]
