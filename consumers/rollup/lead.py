@@ -62,7 +62,8 @@ class Lead:
         self.reader = Reader(log, self.marker, batch_size)
         self.indexer = Indexer(its_own, self.generation, self.dirty)
         self.pause = 0.0  # seconds until there may be more to mark
-        self._first_marked, self._indexed_upto = 0, -1
+        self._first_marked: int | None = None  # where the first round of marking ended
+        self._indexed_upto = -1
         self._began = time.monotonic()  # the indexer's round
         self._failure: BaseException | None = None
         self._over = Event()
@@ -77,7 +78,8 @@ class Lead:
         # Last, by itself: idle_session_timeout, which ends a leader that hangs, does not run in a
         # session that psycopg's pipeline, which the reader uses, has left idle.
         self.generation.check(self.connection)
-        self._first_marked = self._first_marked or self.reader.at.position
+        if self._first_marked is None:
+            self._first_marked = self.reader.at.position
         if not done.did_nothing:
             reached(Step.AFTER_MOVE)
         self.pause = IDLE if done.did_nothing else PAUSE
@@ -88,7 +90,7 @@ class Lead:
     @property
     def works(self) -> bool:
         """Whether the indexer, too, has come past what was marked first."""
-        return self._indexed_upto >= self._first_marked
+        return self._first_marked is not None and self._indexed_upto >= self._first_marked
 
     @contextmanager
     def indexing(self, crash_rate: float = 0) -> Iterator[None]:

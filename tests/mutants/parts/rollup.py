@@ -69,7 +69,7 @@ MUTANTS = [
         "the indexer's end is nobody's",
         "        if self._failure:\n            raise self._failure\n",
         "",
-        tests=f"{USUAL_FILE}::test_what_ends_the_indexer_ends_the_lead",
+        tests=f"{USUAL_FILE}::test_what_ends_the_indexer_ends_the_lead_and_nothing_counts_as_progress",
     ),
     lead(
         "a lead waits for its longest minute",
