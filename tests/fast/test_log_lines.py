@@ -47,6 +47,12 @@ def test_a_trace_is_told_where_there_is_one() -> None:
     assert (told["traceparent"], told["tracestate"]) == (TRACE, "a=1")
 
 
+def test_data_that_is_nested_deep_is_told_whole() -> None:
+    """As text, where this Python reads no JSON that is nested so deep."""
+    deep = "[" * 4000 + "]" * 4000
+    assert deep in as_json(Entry(ID, fields(521, deep.encode(), 520, b"")))
+
+
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -55,7 +61,6 @@ def test_a_trace_is_told_where_there_is_one() -> None:
         (b"{'id': 5}\r\n", "{'id': 5}\r\n"),
         (b"NaN", "NaN"),
         (b"", ""),
-        (b"[" * 4000 + b"]" * 4000, "[" * 4000 + "]" * 4000),
         (b"[" * 8000 + b"]" * 8000, None),
         (b'"' + b"x" * CUT_LONGER + b'"', None),
     ],
