@@ -82,13 +82,13 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     def lead_until_it_fails(connection: psycopg.Connection, log: Log, progress: Progress) -> None:
         rate = config.crash_rate
         with (
-            connect(sessions.INDEXER) as its_own,
+            connect(sessions.INDEXER) as indexer_connection,
             Log(config.log_url, config.stream_name) as marks,
         ):
             # Both sessions are open before the generation is drawn. If they reached two primaries,
             # in the middle of a fail-over, the indexer's has no such generation.
-            database.require_writable(its_own)
-            lead = Lead(connection, log, its_own, marks, config.batch_size)
+            database.require_writable(indexer_connection)
+            lead = Lead(connection, log, indexer_connection, marks, config.batch_size)
             upto = lead.generation.complete_to
             progress.announce(f"leading; every minute is right up to position {upto}")
             with lead.indexing(rate):

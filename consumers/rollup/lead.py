@@ -37,7 +37,8 @@ class Lead:
     """Begins a new generation. For the session that has the lock; see `generation`.
 
     Each loop has a session with Postgres and a connection with Redis of its own: the reader has
-    `connection` and `log`, the indexer has `its_own`, and `marks` is for the Ick, which both use.
+    `connection` and `log`, the indexer has `indexer_connection`, and `marks` is for the Ick, which
+    both use.
     Every method raises psycopg.Error, redis.RedisError or Unavailable: then this lead is over.
     """
 
@@ -45,7 +46,7 @@ class Lead:
         self,
         connection: psycopg.Connection,
         log: Log,
-        its_own: psycopg.Connection,
+        indexer_connection: psycopg.Connection,
         marks: Log,
         batch_size: int = 1000,
     ) -> None:
@@ -60,7 +61,7 @@ class Lead:
         self.dirty = DirtyMinutes(marks, self.generation.name)
         self.marker = Marker(connection, self.generation, self.dirty)
         self.reader = Reader(log, self.marker, batch_size)
-        self.indexer = Indexer(its_own, self.generation, self.dirty)
+        self.indexer = Indexer(indexer_connection, self.generation, self.dirty)
         self.pause = 0.0  # seconds until there may be more to mark
         self._first_marked: int | None = None  # where the first round of marking ended
         self._indexed_upto = -1
@@ -69,7 +70,10 @@ class Lead:
         self._over = Event()
 
     def run_once(self, *, wait: float = 0) -> Round:
-        """Mark one batch, and return what it held. Raises what ended the indexer, too."""
+        """Mark one batch, and return what it held. Raises what ended the indexer, too.
+
+        Nobody waits for the rollup, so it does not `wait` for an entry, but looks after a `pause`.
+        """
         if self._failure:
             raise self._failure
         if time.monotonic() - self._began > LONGEST_ROUND:

@@ -46,7 +46,7 @@ PROGRAM = "python -m rocket_rides.log"
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
-    parser = Parser(PROGRAM, f"{__doc__}{lines.MEMBERS}{pending.MEMBERS}")
+    parser = Parser(PROGRAM, f"{__doc__}{lines.IN_JSON}{pending.IN_JSON}")
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument(
         "--from",

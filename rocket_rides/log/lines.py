@@ -20,7 +20,7 @@ from rocket_rides.log.entries import (
 )
 from rocket_rides.log.places import EPOCH
 
-MEMBERS = """
+IN_JSON = """
 The JSON of an entry has
 
     redis_id, appended_at        of every entry; null for a time beyond the year 9999

@@ -19,7 +19,7 @@ from rocket_rides.log.places import GREATEST, SMALLEST, after
 from rocket_rides.log.stream import Log
 
 PAGE = 1000  # pending entries
-MEMBERS = """
+IN_JSON = """
 With --pending, it has
 
     group, members, pending, last_delivered                    of a group: how many, and up to where

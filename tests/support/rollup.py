@@ -29,9 +29,9 @@ def send_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
 
 def lead(world: World, batch_size: int = 1000) -> Lead:
     """A lead on connections of its own; it has the lock unless another one has it."""
-    connection, its_own = world.connect(**SESSION), world.connect(**SESSION)
+    connection, indexer_connection = world.connect(**SESSION), world.connect(**SESSION)
     try_lock(connection, Lock.ROLLUP)
-    return Lead(connection, world.log(), its_own, world.log(), batch_size)
+    return Lead(connection, world.log(), indexer_connection, world.log(), batch_size)
 
 
 def work(leading: Lead) -> bool:
