@@ -74,7 +74,7 @@ status:
 
 log:
 	@$(INSTALL) fleet
-	@$(RUN) $(HONCHO) python -m rocket_rides.log $(ARGS)
+	@$(RUN) $(HONCHO) python -m unified_log.log $(ARGS)
 
 dead-letters:
 	@$(INSTALL) fleet

@@ -21,9 +21,10 @@ import psycopg
 
 from analytics.prerequisites import require_packages
 from analytics.runs import last_completed
-from rocket_rides import database, errors, settings
-from rocket_rides.errors import Unavailable
-from rocket_rides.process import Parser
+from rocket_rides import settings
+from unified_log import database, errors
+from unified_log.errors import Unavailable
+from unified_log.process import Parser
 
 if TYPE_CHECKING:
     from analytics.rows import Fields

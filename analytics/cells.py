@@ -27,9 +27,9 @@ from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN
 from rocket_rides import settings
 from rocket_rides.cells import CELL_SIZE, LAST_CELL
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Parser
 from rocket_rides.words import aligned, metres, number, printable
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.process import Parser
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

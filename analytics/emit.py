@@ -11,9 +11,9 @@ import psycopg
 
 from analytics.result import CountedRatings, PastRun, Result, WrongMinute
 from analytics.runs import COMPLETED
-from rocket_rides.database import one_row
-from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
+from unified_log.database import one_row
+from unified_log.errors import Unavailable
 
 MAY_NOT_WRITE_TO = """
     SELECT string_agg(name, ', ') FROM (

@@ -25,8 +25,8 @@ from analytics import parquet, rows
 from analytics.parquet import File
 from analytics.pieces import BLOCK
 from analytics.rows import Rows
-from rocket_rides import session_settings
-from rocket_rides.database import one_row
+from unified_log import session_settings
+from unified_log.database import one_row
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,8 +16,8 @@ import psycopg
 
 from analytics.ownership import History, history
 from analytics.plain import plain_tables
-from rocket_rides import terms
-from rocket_rides.database import one_row
+from unified_log import terms
+from unified_log.database import one_row
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 STANDINGS = """

@@ -43,8 +43,8 @@ from analytics.session import cause
 from analytics.steps import Step
 from analytics.warehouse import UNTIDY, Warehouse
 from rocket_rides import telemetry
-from rocket_rides.errors import Unavailable
-from rocket_rides.faults import reached
+from unified_log.errors import Unavailable
+from unified_log.faults import reached
 
 HAD_RIDES = """
     SELECT rides > 0 FROM reconciliations ORDER BY id DESC LIMIT 1

@@ -1,6 +1,6 @@
 """Which database a warehouse belongs to, and whether its rides are still that database's.
 
-Databases that share a term (`rocket_rides.terms`) share all rides up to where that term began, and
+Databases that share a term (`unified_log.terms`) share all rides up to where that term began, and
 those sent under it up to where the next one begins. A database that was restored to an earlier
 time, or failed over with loss, continues under other terms; a copy that lost nothing continues
 under the same ones.
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import psycopg
 
 from analytics.ledger import Owner
-from rocket_rides import terms
-from rocket_rides.errors import Unavailable
+from unified_log import terms
+from unified_log.errors import Unavailable
 
 MAY_ASK_FOR_THE_CLUSTER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
 # Every role may ask, unless that was revoked. A copy of the cluster's files has the same id.

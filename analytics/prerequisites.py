@@ -13,7 +13,7 @@ import shutil
 import subprocess
 
 from analytics.foreign import without_javas
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "deltalake")
 OLDEST_SPARK = 4

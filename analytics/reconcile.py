@@ -36,10 +36,11 @@ from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import why_rebuild
 from analytics.prerequisites import require_java, require_packages
-from rocket_rides import database, errors, fleet, logs, settings, telemetry
-from rocket_rides.errors import Unavailable
-from rocket_rides.locks import Lock, try_lock
-from rocket_rides.process import Parser
+from rocket_rides import fleet, logs, settings, telemetry
+from unified_log import database, errors
+from unified_log.errors import Unavailable
+from unified_log.locks import Lock, try_lock
+from unified_log.process import Parser
 
 if TYPE_CHECKING:
     from analytics.result import Result

@@ -14,7 +14,7 @@ from analytics.ledger import Broken
 from analytics.look import Look
 from analytics.parquet import File
 from analytics.warehouse import Warehouse
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa

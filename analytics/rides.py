@@ -22,8 +22,8 @@ from analytics.pieces import Piece, pieces
 from analytics.session import SPARK_ERRORS, cause
 from analytics.steps import Step
 from analytics.warehouse import Warehouse
-from rocket_rides.errors import Unavailable
-from rocket_rides.faults import reached
+from unified_log.errors import Unavailable
+from unified_log.faults import reached
 
 UNREADABLE = (Broken, *SPARK_ERRORS)
 NOT_RIDES = "ValueError: Parquet: "  # as `analytics.look` says of a file

@@ -14,8 +14,8 @@ import psycopg
 
 from analytics.findings import Finding
 from analytics.freeze import FrozenReader
-from rocket_rides.database import one_row
-from rocket_rides.errors import in_one_line
+from unified_log.database import one_row
+from unified_log.errors import in_one_line
 
 COMPLETED = "('agreed', 'wrong', 'held')"
 LEFT_OVER = """

@@ -28,7 +28,7 @@ from deltalake.transaction import AddAction
 from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import File
 from analytics.table import Night, Table
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

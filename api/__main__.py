@@ -21,8 +21,9 @@ from granian.log import LogLevels
 from granian.server import Server
 
 import api.app  # noqa: F401 (imported once, before the workers are forked)
-from rocket_rides import database, fleet, process, settings
-from rocket_rides.errors import Refused, Unavailable, in_one_line
+from rocket_rides import fleet, settings
+from unified_log import database, process
+from unified_log.errors import Refused, Unavailable, in_one_line
 
 LONGEST_HEAD = 64 * 1024  # bytes; the server's default, 408 KiB for each connection, would add up
 

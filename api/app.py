@@ -15,7 +15,7 @@ from api.traced_lines import name_traces
 from api.views import routes
 from rocket_rides import settings, telemetry
 from rocket_rides.parent_death import die_with_parent
-from rocket_rides.process import Stop, begin
+from unified_log.process import Stop, begin
 
 
 class AsciiInteger(IntegerConverter):

@@ -10,8 +10,8 @@ from api import writing
 from api.pool import Pool
 from api.prepared import Prepared, Repeated, Row
 from api.writing import TryLater
-from rocket_rides.database import refusal
-from rocket_rides.tracing import NO_TRACE, Trace
+from unified_log.database import refusal
+from unified_log.tracing import NO_TRACE, Trace
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
 # the id in the transaction that stages the record: the streamer's barrier relies on that. The

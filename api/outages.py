@@ -8,10 +8,10 @@ import psycopg
 from flask import Response, request
 
 from api import pool
-from rocket_rides import unreachable
-from rocket_rides.database import UNREACHABLE
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.waiting import STARTING_UP, Complaint
+from unified_log import unreachable
+from unified_log.database import UNREACHABLE
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.waiting import STARTING_UP, Complaint
 
 logger = logging.getLogger("api")
 

@@ -21,7 +21,8 @@ from werkzeug.exceptions import (
 from werkzeug.http import parse_options_header
 
 from api.slow_clients import read_body
-from rocket_rides import distance, tracing
+from rocket_rides import distance
+from unified_log import tracing
 
 BODY_LIMIT = 16 * 1024  # bytes
 KEY_LENGTH = 255  # characters, at most: the schema says so too

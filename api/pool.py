@@ -12,8 +12,8 @@ from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool, PoolTimeout  # noqa: TID251 (its sessions: see below)
 
 from api.prepared import heed_notices
-from rocket_rides import database, session_settings, sessions
 from rocket_rides.settings import Settings
+from unified_log import database, session_settings, sessions
 
 # Seconds. At worst a request waits this long for a connection, and then for a lock in each of two
 # statements (lock_timeout): less than two seconds in all.

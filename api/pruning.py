@@ -22,11 +22,11 @@ from threading import Thread
 
 import psycopg
 
-from rocket_rides import database
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.locks import Lock, try_lock
-from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
+from unified_log import database
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.locks import Lock, try_lock
+from unified_log.process import Stop
 
 logger = logging.getLogger("api")
 

@@ -13,8 +13,8 @@ from api import writing
 from api.pool import Pool
 from api.prepared import Prepared, Repeated
 from api.writing import TryLater
-from rocket_rides.database import refusal
-from rocket_rides.tracing import NO_TRACE, Trace
+from unified_log.database import refusal
+from unified_log.tracing import NO_TRACE, Trace
 
 ONCE = "ratings_ride_id_key"  # the index in which two ratings of a ride meet
 # One statement, as for a ride (`api.booking`). Without such a ride it inserts nothing.

@@ -2,8 +2,8 @@
 
 import psycopg
 
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
+from unified_log import database
+from unified_log.errors import Unavailable
 
 # In one query: may this session write, which privileges does its role lack, and is the sequence's
 # next number free?

@@ -5,7 +5,7 @@ import logging
 from flask import has_request_context, request
 
 from api import parameters
-from rocket_rides.tracing import fields
+from unified_log.tracing import fields
 
 
 class OfRequest(logging.Filter):

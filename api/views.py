@@ -14,9 +14,9 @@ from api.consumers import Answer
 from api.lean import ExactJson
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
-from rocket_rides.errors import Unavailable
-from rocket_rides.log import LARGEST_ID
 from rocket_rides.receipts import STATE, WEBHOOK_ID
+from unified_log.errors import Unavailable
+from unified_log.log import LARGEST_ID
 
 logger = logging.getLogger("api")
 

@@ -12,8 +12,8 @@ import psycopg
 
 from api.pool import PATIENCE, Pool, get_connection, give_back
 from api.prepared import Prepared, Row
-from rocket_rides.database import refusal
-from rocket_rides.waiting import delays
+from unified_log.database import refusal
+from unified_log.waiting import delays
 
 ATTEMPTS = 10
 FIRST_PAUSE = 0.005  # seconds

@@ -1,7 +1,7 @@
 """Which entries of the log are true: the one test that every kind of reader asks.
 
 Anyone may write to a Redis stream. An entry is *ours* when its id lies in the range of its term
-(`rocket_rides.terms`). Any other tells nothing, and is counted: it is *foreign* when its term is
+(`unified_log.terms`). Any other tells nothing, and is counted: it is *foreign* when its term is
 not this database's, and *uncommitted* when it lies past the end of a term that is. What is no
 record at all is *invalid*, and is set aside with its reason. None of them stops a reader.
 """
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from rocket_rides.database import LAST_DRAWN
-from rocket_rides.log import Entry, Record
-from rocket_rides.terms import UNLESS_KNOWN, Range, StateLost, Terms
+from unified_log.database import LAST_DRAWN
+from unified_log.log import Entry, Record
+from unified_log.terms import UNLESS_KNOWN, Range, StateLost, Terms
 
 # One statement, so one snapshot.
 BOUNDS = f"SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN} FROM streamer_state"  # noqa: S608

@@ -8,8 +8,8 @@ import psycopg
 from consumers.belief import set_aside
 from consumers.digest import Digest
 from consumers.gaps import Healed, HealedSum
-from rocket_rides.database import one_row
-from rocket_rides.errors import Overtaken
+from unified_log.database import one_row
+from unified_log.errors import Overtaken
 
 MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name

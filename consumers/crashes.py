@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from consumers.checkpoint import Checkpoint
-from rocket_rides.faults import InjectedCrash
+from unified_log.faults import InjectedCrash
 
 
 class Crashes:

@@ -6,8 +6,8 @@ from typing import Any
 
 from consumers.belief import Bounds, NotOurs, SetAside, is_ours
 from consumers.gaps import Gap
-from rocket_rides.log import Entry, Invalid, Record, decode
-from rocket_rides.tracing import Trace
+from unified_log.log import Entry, Invalid, Record, decode
+from unified_log.tracing import Trace
 
 # The types that a reader handles, each with the function that turns a record into what the handler
 # takes.

@@ -10,8 +10,8 @@ from psycopg import sql
 
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
-from rocket_rides.errors import Overtaken, Unavailable
-from rocket_rides.log import Record
+from unified_log.errors import Overtaken, Unavailable
+from unified_log.log import Record
 
 logger = logging.getLogger("consumer")
 

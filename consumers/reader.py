@@ -16,9 +16,9 @@ from consumers.digest import Digest, digest
 from consumers.handler import Handler
 from consumers.round import Round, Step
 from rocket_rides import telemetry
-from rocket_rides.database import is_alive, one_row
-from rocket_rides.faults import reached
-from rocket_rides.log import START, Entry, Log, as_numbers
+from unified_log.database import is_alive, one_row
+from unified_log.faults import reached
+from unified_log.log import START, Entry, Log, as_numbers
 
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock

@@ -8,9 +8,9 @@ from consumers.belief import NotOurs
 from consumers.gaps import Healed, HealedSum
 from consumers.reader import Reader
 from consumers.round import Round
-from rocket_rides.terms import NO_TERM
-from rocket_rides.tracing import fields
 from rocket_rides.words import count
+from unified_log.terms import NO_TERM
+from unified_log.tracing import fields
 
 logger = logging.getLogger("consumer")
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from rocket_rides.distance import is_exact
-from rocket_rides.log import Data, Invalid, Record, parse_data
+from unified_log.log import Data, Invalid, Record, parse_data
 
 TYPE = "ride.create"
 

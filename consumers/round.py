@@ -6,7 +6,7 @@ from typing import Any
 
 from consumers.belief import NotOurs, SetAside
 from consumers.gaps import Healed
-from rocket_rides.tracing import Trace
+from unified_log.tracing import Trace
 
 
 class Step(Enum):

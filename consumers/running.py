@@ -11,10 +11,11 @@ import redis
 from consumers.crashes import Crashes
 from consumers.reader import H, Reader
 from consumers.round import Round, Step
-from rocket_rides import database, process, sessions, settings, telemetry
-from rocket_rides.faults import crashing
-from rocket_rides.log import Log
-from rocket_rides.waiting import Complaint, Progress, delays
+from rocket_rides import settings, telemetry
+from unified_log import database, process, sessions
+from unified_log.faults import crashing
+from unified_log.log import Log
+from unified_log.waiting import Complaint, Progress, delays
 
 IDLE_ROUND = 0.5  # seconds
 HELD_POLL = 0.0005  # seconds; the streamer commits right after it has sent

@@ -10,8 +10,8 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from demo import honcho
-from rocket_rides import process
 from rocket_rides.settings import PROJECT
+from unified_log import process
 
 
 def main() -> None:

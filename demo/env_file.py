@@ -14,7 +14,7 @@ from dotenv import dotenv_values
 from dotenv.parser import Binding, parse_stream
 from dotenv.variables import Variable, parse_variables
 
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 OPENS_QUOTE = re.compile(rf"\s*(export\s+)?{NAME.pattern}\s*=\s*['\"]")

@@ -24,7 +24,7 @@ from honcho import command, environ
 
 from demo import env_file
 from demo.embedded.failures import NeverStarts
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -17,7 +17,7 @@ from analytics.nightly import child
 from analytics.nightly.__main__ import main
 from demo.install import environment, java
 from rocket_rides import optional
-from rocket_rides.process import Stop
+from unified_log.process import Stop
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,11 @@ from typing import Any
 from demo.breaking.attempt import run
 from demo.breaking.healing import Kind, Say
 from demo.breaking.ways import WAYS
-from rocket_rides import optional, process
-from rocket_rides.errors import in_one_line
+from rocket_rides import optional
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import Settings
+from unified_log import process
+from unified_log.errors import in_one_line
 from watch.__main__ import main
 from watch.feed import Mood
 from watch.guards import is_loopback

@@ -16,8 +16,9 @@ from honcho.printer import Message
 
 from demo import preflight
 from demo.processes import Fleet, Lines, Objects
-from rocket_rides import logs, process, settings, time_zone
-from rocket_rides.errors import Refused
+from rocket_rides import logs, settings, time_zone
+from unified_log import process
+from unified_log.errors import Refused
 
 # honcho reads its processes' lines as UTF-8, whatever the terminal's encoding is.
 IN_UTF8 = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}

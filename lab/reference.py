@@ -13,8 +13,8 @@ from collections import defaultdict
 from typing import Any
 
 from lab.blocks import Blocks, table, write
-from rocket_rides.process import take_no_arguments
 from rocket_rides.settings import PROJECT, Settings
+from unified_log.process import take_no_arguments
 from watch.metrics import HELP, LABELS
 
 DESCRIBED: dict[str, Any] = json.loads((PROJECT / "api/openapi.json").read_text())

@@ -10,7 +10,8 @@ from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import upgrade
-from rocket_rides import database, errors, process, settings, waiting
+from rocket_rides import settings
+from unified_log import database, errors, process, waiting
 
 DAMAGED = "somebody changed the schema by hand; restore it, or start with an empty database"
 

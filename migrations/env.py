@@ -6,8 +6,8 @@ from alembic.util import CommandError
 from sqlalchemy import create_engine, text  # noqa: TID251 (see connect)
 from sqlalchemy.pool import NullPool
 
-from rocket_rides import database
-from rocket_rides.locks import Lock
+from unified_log import database
+from unified_log.locks import Lock
 
 
 def connect() -> psycopg.Connection:

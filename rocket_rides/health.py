@@ -1,16 +1,17 @@
 """`python -m rocket_rides.health KIND [NAME [OF]]`: is this process at work? For health checks.
 
 A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while
-its session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been
+its session with Postgres has completed a round of work (`unified_log.sessions`) and has been
 active recently: even an idle one sends a query at least every ten seconds. Exits with 0 when there
 is such a session, else with 1.
 """
 
 import psycopg
 
-from rocket_rides import database, sessions, settings
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Parser
+from rocket_rides import settings
+from unified_log import database, sessions
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.process import Parser
 
 PATIENCE = "5s"
 # Seconds in which an idle process sends some queries; a busy one is at work however long it takes.
@@ -28,7 +29,7 @@ AT_WORK = """
 def is_at_work(connection: psycopg.Connection, session: str, silence: float = SILENCE) -> bool:
     """Whether a session of that name has been active in the last `silence` seconds.
 
-    `session` is one of the names in `rocket_rides.sessions`.
+    `session` is one of the names in `unified_log.sessions`.
     """
     return connection.execute(AT_WORK, [session, silence]).fetchone() != (0,)
 

@@ -21,7 +21,7 @@ from rocket_rides.words import escaped
 JSON = "json"
 # psycopg logs, in several lines, an error that it drops in favour of another one.
 CHATTY = ("psycopg", "alembic")
-TRACES = ("trace_id", "trace_ids")  # see `rocket_rides.tracing.fields`
+TRACES = ("trace_id", "trace_ids")  # see `unified_log.tracing.fields`
 
 
 def begin(level: str, style: str, **about: str) -> None:

@@ -7,9 +7,9 @@ import logging
 import os
 from collections.abc import Callable
 
-from rocket_rides.errors import in_one_line
 from rocket_rides.fleet import NAME
-from rocket_rides.process import Stop
+from unified_log.errors import in_one_line
+from unified_log.process import Stop
 
 logger = logging.getLogger(__name__)
 

@@ -35,10 +35,10 @@ from opentelemetry.trace.span import TraceState
 from requests.adapters import HTTPAdapter
 
 from rocket_rides import telemetry
-from rocket_rides.errors import in_one_line
 from rocket_rides.telemetry import Attributes, Measure, Metric
-from rocket_rides.tracing import Trace
 from rocket_rides.trouble import Trouble
+from unified_log.errors import in_one_line
+from unified_log.tracing import Trace
 
 SCOPE = "rocket_rides"
 LONGEST_END = 1.0  # seconds, for what is left at the end of the process

@@ -21,9 +21,10 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rocket_rides import durations, logs, socket_folder, urls
+from rocket_rides import logs, socket_folder, urls
 from rocket_rides.cells import LAST_CELL
-from rocket_rides.errors import Refused
+from unified_log import durations
+from unified_log.errors import Refused
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"

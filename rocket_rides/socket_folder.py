@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rocket_rides import fleet
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 LONGEST_PATH = 103  # bytes, on macOS; Linux takes 107
 LONGEST_NAME = "/.s.PGSQL.5432"

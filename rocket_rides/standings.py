@@ -8,9 +8,9 @@ of the receipts is in rides. It costs the same however large it is: records are 
 limit, and its seconds are the age of the first one that the reader lacks, which an index finds.
 """
 
-from rocket_rides.log import LARGEST_ID
 from rocket_rides.receipts import STATE
 from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
+from unified_log.log import LARGEST_ID
 
 # The open receipts in the queue: those that are due, those that are due later, and those that are
 # quarantined, up to the limit each. An index finds each. Replayed dead letters are among them.

@@ -18,11 +18,11 @@ from wsgiref.types import WSGIEnvironment
 
 from pydantic import ValidationError
 
-from rocket_rides.errors import in_one_line
 from rocket_rides.settings import Settings
-from rocket_rides.tracing import Trace, parse
 from rocket_rides.trouble import Trouble
 from rocket_rides.urls import http
+from unified_log.errors import in_one_line
+from unified_log.tracing import Trace, parse
 
 if TYPE_CHECKING:
     import psycopg

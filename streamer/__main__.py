@@ -1,7 +1,7 @@
 """`python -m streamer`: moves settled staged records into the log, in order, in batches.
 
 It guarantees that every settled record is sent to the log, in order of id, and that each entry
-names the one before it and the term of the leader that sent it (`rocket_rides.terms`). One streamer
+names the one before it and the term of the leader that sent it (`unified_log.terms`). One streamer
 drains at a time; any other is a hot standby.
 
 A crash leaves behind, by the step at which it comes:
@@ -27,25 +27,18 @@ import time
 import psycopg
 import redis
 
-from rocket_rides import (
-    database,
-    process,
-    session_settings,
-    sessions,
-    settings,
-    telemetry,
-    waiting,
-)
-from rocket_rides.faults import strikes
-from rocket_rides.locks import Lock
-from rocket_rides.log import Log, LogExhausted, LogFull
-from rocket_rides.standby import wait_for_the_lead
-from rocket_rides.tracing import fields
+from rocket_rides import settings, telemetry
 from streamer import checks
 from streamer.doorbell import Doorbell
 from streamer.drain import Streamer
 from streamer.trimming import Caps, Trimmer
 from streamer.upkeep import Alarms, Upkeep
+from unified_log import database, process, session_settings, sessions, waiting
+from unified_log.faults import strikes
+from unified_log.locks import Lock
+from unified_log.log import Log, LogExhausted, LogFull
+from unified_log.standby import wait_for_the_lead
+from unified_log.tracing import fields
 
 logger = logging.getLogger("streamer")
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from rocket_rides.database import LAST_DRAWN, one_row
+from unified_log.database import LAST_DRAWN, one_row
 
 logger = logging.getLogger(__name__)
 

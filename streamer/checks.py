@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import psycopg
 import redis
 
-from rocket_rides.database import LAST_DRAWN
-from rocket_rides.errors import Unavailable
-from rocket_rides.log import Log
-from rocket_rides.terms import StateLost
+from unified_log.database import LAST_DRAWN
+from unified_log.errors import Unavailable
+from unified_log.log import Log
+from unified_log.terms import StateLost
 
 # Where INFO tells a setting, and what it says when the log is safe. Whoever may ask for settings by
 # name could read passwords, so the user in docs/production.md may not.

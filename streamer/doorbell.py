@@ -20,7 +20,7 @@ import select
 
 import psycopg
 
-from rocket_rides.process import Stop
+from unified_log.process import Stop
 
 LISTEN = "LISTEN doorbell"
 # Where it is armed already, nothing is written.

@@ -3,7 +3,7 @@
 While Redis appends, Postgres deletes, and the batch that follows is read and packed. All of this
 commits only once Redis has answered. `last_sent`, in streamer_state, is the id of the last record
 that was sent and committed. A new leader begins a term, its fencing token, at `last_sent`, and
-sends every batch under it (`rocket_rides.terms`).
+sends every batch under it (`unified_log.terms`).
 """
 
 from enum import Enum
@@ -11,13 +11,14 @@ from typing import NamedTuple, cast
 
 import psycopg
 
-from rocket_rides import telemetry, terms
-from rocket_rides.errors import Overtaken
-from rocket_rides.faults import reached
-from rocket_rides.log import Log, Packed, Staged, packed
-from rocket_rides.tracing import Trace, parse
+from rocket_rides import telemetry
 from streamer import leaders_term
 from streamer.barrier import Barrier
+from unified_log import terms
+from unified_log.errors import Overtaken
+from unified_log.faults import reached
+from unified_log.log import Log, Packed, Staged, packed
+from unified_log.tracing import Trace, parse
 
 # Starts in the index at last_sent, so it never visits the rows that were deleted before.
 NEXT_BATCH = """

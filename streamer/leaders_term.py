@@ -1,15 +1,15 @@
 """The leader's term: begun before it sends anything, disowned when stranded records are repaired.
 
-What terms are for, and what readers make of them, is in `rocket_rides.terms`.
+What terms are for, and what readers make of them, is in `unified_log.terms`.
 """
 
 import secrets
 
 import psycopg
 
-from rocket_rides.errors import Unavailable
-from rocket_rides.log import LARGEST_ID
-from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
+from unified_log.errors import Unavailable
+from unified_log.log import LARGEST_ID
+from unified_log.terms import TERM_BYTES, StateLost, Term, last_sent
 
 VOID_KEPT = 100
 

@@ -30,10 +30,11 @@ import secrets
 
 import psycopg
 
-from rocket_rides import database, errors, process, receipts, settings, terms
-from rocket_rides.errors import Unavailable
+from rocket_rides import receipts, settings
 from streamer import checks, leaders_term
 from streamer.barrier import Barrier
+from unified_log import database, errors, process, terms
+from unified_log.errors import Unavailable
 
 logger = logging.getLogger("streamer")
 

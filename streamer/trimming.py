@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from rocket_rides import groups
-from rocket_rides.log import START, Log, as_numbers
+from unified_log import groups
+from unified_log.log import START, Log, as_numbers
 
 CHECKPOINTS = "SELECT last_redis_id FROM checkpoints"
 

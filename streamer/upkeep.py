@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 import psycopg
 import redis
 
-from rocket_rides.log import Clustered, Log
 from streamer import checks
 from streamer.trimming import Trimmer
+from unified_log.log import Clustered, Log
 
 logger = logging.getLogger(__name__)
 

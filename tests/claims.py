@@ -52,7 +52,7 @@ CLAIMS = {
         "consumers/totals/reset.py",
         12,
     ),
-    "chain": Claim("Each entry names the record before it.", "rocket_rides/log/stream.py", 3),
+    "chain": Claim("Each entry names the record before it.", "unified_log/log/stream.py", 3),
     "deleted-as-sent": Claim("No record is deleted unsent.", "streamer/drain.py", 4),
     "one-transaction": Claim(
         "Total and checkpoint move in one transaction.", "consumers/reader.py", 4
@@ -124,7 +124,7 @@ CLAIMS = {
         12,
     ),
     "policy": Claim(
-        "A policy that hides rows ends the run.", "rocket_rides/session_settings.py", 12
+        "A policy that hides rows ends the run.", "unified_log/session_settings.py", 12
     ),
     "plain": Claim("So does a view in a table's place.", "analytics/plain.py", 12),
     "rotation": Claim(
@@ -157,7 +157,7 @@ CLAIMS = {
     ),
     "restored": Claim(
         "Entries of terms that a restore undid do not count.",
-        "rocket_rides/terms.py",
+        "unified_log/terms.py",
         16,
     ),
     "owner": Claim(
@@ -173,7 +173,7 @@ CLAIMS = {
     ),
     "trace": Claim(
         "A ride's receipt belongs to the trace in which the ride was asked for.",
-        "rocket_rides/tracing.py",
+        "unified_log/tracing.py",
         0,
     ),
     "cell": Claim(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocket_rides.errors import Unavailable
 from tests.support.folders import short_folder
 from tests.support.java import short_lived_java
+from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

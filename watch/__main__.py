@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from rocket_rides import fleet, process, settings, telemetry
+from rocket_rides import fleet, settings, telemetry
 from rocket_rides.settings import Settings
+from unified_log import process
 from watch.broadcast import WRITE_TIME
 from watch.gathering import Gatherer
 from watch.server import IDLE_TIME, Buttons, Site, log_no_bad_requests

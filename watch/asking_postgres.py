@@ -13,9 +13,9 @@ import msgspec
 import psycopg
 from psycopg.abc import RV, PQGen
 
-from rocket_rides import database, session_settings, sessions
-from rocket_rides.errors import in_one_line
-from rocket_rides.terms import StateLost
+from unified_log import database, session_settings, sessions
+from unified_log.errors import in_one_line
+from unified_log.terms import StateLost
 from watch.facts import MOST, NO_ANSWER, Database, Reader
 from watch.kept import AnyKept
 from watch.statement import FACTS

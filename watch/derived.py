@@ -1,8 +1,8 @@
 """The parts of the statement on what is derived from the rides: rollup, receipts, events."""
 
-from rocket_rides.locks import Lock
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
-from rocket_rides.sessions import RECEIPTS, ROLLUP
+from unified_log.locks import Lock
+from unified_log.sessions import RECEIPTS, ROLLUP
 
 NEWEST = 20  # dead receipts, and events of each kind
 RECENTLY = "15 minutes"

@@ -17,8 +17,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
+from unified_log.errors import Unavailable
 from watch import asking_postgres, asking_redis
 from watch.absence import Absence
 from watch.asking_postgres import AskingPostgres, Said

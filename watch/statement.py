@@ -6,9 +6,9 @@ a table that grows: what is counted is counted up to there, and an index leads t
 """
 
 from rocket_rides.health import SILENCE
-from rocket_rides.locks import Lock
-from rocket_rides.sessions import API, CONSUMER, READER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
+from unified_log.locks import Lock
+from unified_log.sessions import API, CONSUMER, READER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from watch.derived import KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, SET_ASIDE_ENTRIES, age, lead
 from watch.reconciled import (
     COMPLETED_RUN,

@@ -33,10 +33,11 @@ from typing import Any
 
 import msgspec
 
-from rocket_rides import fleet, settings, unreachable, urls
-from rocket_rides.process import Parser, show
+from rocket_rides import fleet, settings, urls
 from rocket_rides.settings import Settings
 from rocket_rides.words import plain
+from unified_log import unreachable
+from unified_log.process import Parser, show
 from watch.asking_postgres import TURN
 from watch.facts import NO_ANSWER, Facts, Server
 from watch.gathering import Gatherer

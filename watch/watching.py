@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from rocket_rides.errors import in_one_line
+from unified_log.errors import in_one_line
 from watch.events import Events
 from watch.facts import Database, Facts, Server
 from watch.feed import Event, Feed, Mood

@@ -27,7 +27,8 @@ import psycopg
 
 from analytics.nightly import attempts, nights
 from analytics.nightly.local_time import local_zone
-from rocket_rides import database, process, settings, waiting
+from rocket_rides import settings
+from unified_log import database, process, waiting
 
 logger = logging.getLogger("reconciler")
 

@@ -10,9 +10,9 @@ from time import localtime, strftime
 from analytics.nightly import child
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Stop
-from rocket_rides.waiting import delays
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.process import Stop
+from unified_log.waiting import delays
 
 logger = logging.getLogger(__name__)
 

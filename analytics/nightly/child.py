@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from rocket_rides.parent_death import preexec_die_with_parent
-from rocket_rides.process import Stop
+from unified_log.process import Stop
 
 POLL = 0.1  # seconds between checks of the running program
 # Seconds that it and its own children, such as Spark's JVM, may take to end: usually, and when we

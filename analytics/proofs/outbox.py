@@ -10,7 +10,7 @@ import psycopg
 
 from analytics.result import OutboxVerdict, WrongRides
 from analytics.rows import NAMED
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 # The data is compared as JSON, so what is not even a number counts as another distance.
 WRONG = """

@@ -23,7 +23,7 @@ from analytics.extract import CountedRange
 from analytics.ledger import Ledger, Rated
 from analytics.pieces import BLOCK
 from analytics.result import CountedRatings, RatingsVerdict
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -23,7 +23,7 @@ import psycopg
 from analytics.proofs import newest
 from analytics.result import NONE_WRONG, Proved, ReceiptsVerdict, Stretch, WrongRides
 from analytics.rows import NAMED
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 PIECE = 100_000  # rides
 SAMPLE, SAMPLED = 8, 10_000  # stretches of so many ids

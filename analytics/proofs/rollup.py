@@ -29,8 +29,8 @@ from analytics.freeze import ONE_SNAPSHOT
 from analytics.minutes import END, FIRST, Minute, Minutes
 from analytics.proofs import newest
 from analytics.result import NOTHING, Mismatch, RollupVerdict, Tally, WrongMinute
-from rocket_rides import terms
-from rocket_rides.database import one_row
+from unified_log import terms
+from unified_log.database import one_row
 
 DAYS_AT_ONCE = 400  # half a million minutes
 

@@ -17,10 +17,10 @@ from psycopg import sql
 
 from api.booking import FENCE
 from api.router.slots import SLOTS
-from rocket_rides import database
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.errors import Refused
-from rocket_rides.locks import Lock, try_lock
+from unified_log import database
+from unified_log.errors import Refused
+from unified_log.locks import Lock, try_lock
 
 T = TypeVar("T")
 

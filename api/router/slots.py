@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 from rocket_rides.cells import LAST_CELL
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 SLOTS = [f"{number:02x}" for number in range(256)]
 CELLS = {str(cell): cell for cell in range(LAST_CELL + 1)}

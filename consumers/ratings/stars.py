@@ -9,9 +9,9 @@ import msgspec
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
-from rocket_rides.database import one_row
-from rocket_rides.log import Data, Record, parse_data
 from rocket_rides.words import count
+from unified_log.database import one_row
+from unified_log.log import Data, Record, parse_data
 
 logger = logging.getLogger("consumer")
 

@@ -22,7 +22,7 @@ import os
 from consumers import running
 from consumers.receipts.worker import Worker
 from rocket_rides import settings, telemetry
-from rocket_rides.errors import Refused, in_one_line
+from unified_log.errors import Refused, in_one_line
 
 
 def main() -> None:

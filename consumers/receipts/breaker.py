@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.waiting import Complaint, delays
+from unified_log.waiting import Complaint, delays
 
 logger = logging.getLogger("consumer")
 

@@ -28,7 +28,7 @@ from consumers.receipts.interim import Answer
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, judge, one_line, seconds_of
 from rocket_rides import telemetry
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 LONGEST_LINE = 64 * 1024  # bytes, of an answer's head
 # Of its body: the bytes that are read, so that the connection can be kept, the bytes that are kept

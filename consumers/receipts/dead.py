@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import psycopg
 
-from rocket_rides import database, fleet, settings
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Parser, show
+from rocket_rides import fleet, settings
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
 from rocket_rides.words import count
+from unified_log import database
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.process import Parser, show
 
 LIST = """
     SELECT ride_id, distance, decided_at, attempts - excused, reason, replay_at IS NOT NULL

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import redis
 
-from rocket_rides.log import CUT_LONGER, KEPT, START, Entry, Forbidden, Log, entries
+from unified_log.log import CUT_LONGER, KEPT, START, Entry, Forbidden, Log, entries
 
 # KEYS: the stream. ARGV: the group, this member, for how many milliseconds an entry must have been
 # pending, how many at most, and, optionally, under whose name. It ends early once the entries are

@@ -18,10 +18,10 @@ from consumers.receipts.statements import INBOX, SET_ASIDE
 from consumers.report import Report
 from consumers.rides import TYPE, ride
 from rocket_rides import telemetry
-from rocket_rides.database import one_row
-from rocket_rides.log import Entry, Invalid, decode
-from rocket_rides.tracing import Trace, fields
 from rocket_rides.words import count
+from unified_log.database import one_row
+from unified_log.log import Entry, Invalid, decode
+from unified_log.tracing import Trace, fields
 
 logger = logging.getLogger("consumer")
 

@@ -16,8 +16,8 @@ from psycopg.rows import TupleRow
 from consumers.receipts import statements
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.errors import in_one_line
-from rocket_rides.tracing import Trace, fields, parse
+from unified_log.errors import in_one_line
+from unified_log.tracing import Trace, fields, parse
 
 logger = logging.getLogger("consumer")
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from rocket_rides.tracing import Trace
+from unified_log.tracing import Trace
 
 TYPE = "ride.receipt"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from consumers.receipts.queue import Queue
 from consumers.receipts.statements import COMPLETE, MAKE_DUE, SWEEP
-from rocket_rides.errors import Unavailable
 from rocket_rides.words import count
+from unified_log.errors import Unavailable
 
 logger = logging.getLogger("consumer")
 

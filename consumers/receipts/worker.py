@@ -21,10 +21,11 @@ from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
 from consumers.report import Report
-from rocket_rides import database, groups, process, session_settings, sessions, settings
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.log import Log
-from rocket_rides.waiting import Progress
+from rocket_rides import settings
+from unified_log import database, groups, process, session_settings, sessions
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.log import Log
+from unified_log.waiting import Progress
 
 logger = logging.getLogger("consumer")
 

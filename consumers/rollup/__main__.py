@@ -38,11 +38,12 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from consumers.rollup.report import Report
 from consumers.rollup.step import MARKING
-from rocket_rides import database, process, sessions, settings
-from rocket_rides.locks import Lock
-from rocket_rides.log import Log
-from rocket_rides.standby import wait_for_the_lead
-from rocket_rides.waiting import Progress
+from rocket_rides import settings
+from unified_log import database, process, sessions
+from unified_log.locks import Lock
+from unified_log.log import Log
+from unified_log.standby import wait_for_the_lead
+from unified_log.waiting import Progress
 
 # Computing minutes has limits of its own: see `consumers.rollup.indexer`.
 LONGEST_STATEMENT = "60s"

@@ -8,9 +8,10 @@ import psycopg
 
 from consumers.rollup import set_aside
 from consumers.rollup.minutes import SESSION
-from rocket_rides import database, errors, settings
-from rocket_rides.errors import Unavailable
-from rocket_rides.process import Parser, show
+from rocket_rides import settings
+from unified_log import database, errors
+from unified_log.errors import Unavailable
+from unified_log.process import Parser, show
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ import secrets
 import psycopg
 
 from consumers.checkpoint import Checkpoint
-from rocket_rides.database import one_row
-from rocket_rides.errors import Overtaken
+from unified_log.database import one_row
+from unified_log.errors import Overtaken
 
 KIND = NAME = "rollup"  # of the checkpoint
 

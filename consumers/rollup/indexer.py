@@ -22,8 +22,8 @@ from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
 from consumers.rollup.minutes import compute
 from consumers.rollup.step import Step
-from rocket_rides.database import refusal
-from rocket_rides.faults import reached
+from unified_log.database import refusal
+from unified_log.faults import reached
 
 logger = logging.getLogger("rollup")
 

@@ -22,9 +22,9 @@ from consumers.rollup.indexer import Indexer
 from consumers.rollup.marker import Marker
 from consumers.rollup.step import INDEXING, Step
 from consumers.round import Round
-from rocket_rides.errors import Overtaken, Unavailable
-from rocket_rides.faults import crashing, reached
-from rocket_rides.log import Log
+from unified_log.errors import Overtaken, Unavailable
+from unified_log.faults import crashing, reached
+from unified_log.log import Log
 
 # Seconds between two rounds of either loop; IDLE after one that found nothing. Rides gather
 # meanwhile, and each minute is computed once for all of them.

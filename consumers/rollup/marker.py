@@ -16,8 +16,8 @@ from consumers.rides import TYPE, Ride, ride
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.step import Step
-from rocket_rides.database import one_row
-from rocket_rides.faults import reached
+from unified_log.database import one_row
+from unified_log.faults import reached
 
 PIECE = 100_000  # rides that are marked at once
 

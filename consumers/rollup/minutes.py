@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import psycopg
 
 from consumers.rollup.generation import Generation, overtaken
-from rocket_rides.terms import StateLost
+from unified_log.terms import StateLost
 
 # One statement, so one snapshot of the rides and of last_sent, which labels the result, as `upto`:
 # rides above it don't count.

@@ -8,8 +8,8 @@ from consumers.gaps import HealedSum
 from consumers.rollup.generation import NAME
 from consumers.rollup.lead import Lead
 from consumers.round import Round
-from rocket_rides.tracing import MOST_NAMED, Trace, fields
 from rocket_rides.words import count
+from unified_log.tracing import MOST_NAMED, Trace, fields
 
 logger = logging.getLogger("rollup")
 

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from consumers.rollup.dirty import Mark
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 PUT = """
     INSERT INTO set_aside_minutes AS known (minute, lowest_ride_id, reason, attempts)

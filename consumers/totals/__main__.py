@@ -3,7 +3,7 @@
 Beside the metres it counts the rides: a lost and a doubled ride of one length would cancel in them.
 It guarantees that every ride counts once. The log may repeat a ride (it is skipped), lose one (the
 chain shows the gap, which is summed from the rides), or contain nonsense (it is set aside) or
-entries of another database (they are not believed: `rocket_rides.terms`); the total and the
+entries of another database (they are not believed: `unified_log.terms`); the total and the
 checkpoint move in one transaction. Nothing counts before the streamer has committed it, so
 everything that is counted or healed is settled. Should the total be wrong anyway, a reconciliation
 asks for a reset, which is applied once, before the next batch and in a transaction of its own, and

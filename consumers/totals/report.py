@@ -11,8 +11,8 @@ from consumers.round import Round
 from consumers.totals.reset import Reset
 from consumers.totals.total import Total
 from rocket_rides.distance import EXACT
-from rocket_rides.tracing import fields
 from rocket_rides.words import count
+from unified_log.tracing import fields
 
 logger = logging.getLogger("consumer")
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 NEWEST = """
     SELECT resets.id, reconciliation_id, status = 'pending',

@@ -12,9 +12,9 @@ from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
 from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
-from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
 from rocket_rides.words import count
+from unified_log.database import one_row
 
 logger = logging.getLogger("consumer")
 

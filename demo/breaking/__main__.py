@@ -9,8 +9,8 @@ from demo.breaking.attempt import run
 from demo.breaking.healing import Kind, NotHealed
 from demo.breaking.ways import WAYS
 from rocket_rides import settings
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Parser
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.process import Parser
 
 LATECOMER = """\
 One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).

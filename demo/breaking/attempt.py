@@ -12,10 +12,10 @@ from demo.breaking.healing import Healing, Say
 from demo.breaking.running_fleet import running_fleet
 from demo.breaking.target import Target
 from demo.breaking.ways import WAYS
-from rocket_rides import database
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.log import Log
 from rocket_rides.settings import Settings
+from unified_log import database
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.log import Log
 
 # A server that hangs must not hold up the user for long; but adding up all rides takes a while.
 SESSION = {"statement_timeout": "2min", "lock_timeout": "5s"}

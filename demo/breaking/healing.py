@@ -14,7 +14,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from demo.breaking.running_fleet import RECEIPTS, ROLLUP, SIMULATOR, TOTALS, RunningFleet
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 LOOK_EVERY = 0.1  # seconds
 # Seconds. A receipt that was put off three times comes after 1 + 3 + 9, or when its receiver says;

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import psutil
 
-from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import LOCK, NAME, no_fleet_on
 from rocket_rides.settings import Settings
+from unified_log.errors import Unavailable
 
 TOTALS, ROLLUP, RECEIPTS = "consumers", "consumers.rollup", "consumers.receipts"
 SIMULATOR = "demo.simulator"

@@ -35,8 +35,9 @@ from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.sockets import Sockets
 from demo.embedded.supervision import POLL, Supervised, stop_last
-from rocket_rides import errors, process, settings
+from rocket_rides import settings
 from rocket_rides.parent_death import preexec_die_with_parent
+from unified_log import errors, process
 
 # It waits for the server, and says what it did.
 MIGRATE = (sys.executable, "-m", "migrations")

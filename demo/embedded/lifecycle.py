@@ -18,9 +18,9 @@ from demo.embedded.account import server_account
 from demo.embedded.failures import RefusedToStart, ServerFailed
 from demo.embedded.programs import programs
 from demo.embedded.spawn import end_all, spawn
-from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.process import Stop
-from rocket_rides.waiting import delays
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.process import Stop
+from unified_log.waiting import delays
 
 START_TIMEOUT = 120.0  # seconds; crash recovery can take long
 STOP_TIMEOUT = 10.0

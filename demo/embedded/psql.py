@@ -16,8 +16,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from demo.embedded.failures import NeverStarts
 from demo.embedded.programs import installed
 from demo.embedded.servers import Postgres
-from rocket_rides import database, fleet, settings
-from rocket_rides.errors import Unavailable
+from rocket_rides import fleet, settings
+from unified_log import database
+from unified_log.errors import Unavailable
 
 
 def psql(config: settings.Settings, arguments: Sequence[str]) -> NoReturn:

@@ -24,7 +24,6 @@ from demo.embedded import stock
 from demo.embedded.failures import NeverStarts
 from demo.embedded.lifecycle import Server
 from demo.embedded.stream_servers import VALKEY, StreamServer
-from rocket_rides import database
 from rocket_rides.settings import (
     DATABASE_NAME,
     EMBEDDED_PORT,
@@ -32,6 +31,7 @@ from rocket_rides.settings import (
     embedded_redis_url,
     forget_libpq_variables,
 )
+from unified_log import database
 
 INITDB_OPTIONS = [
     "--username=postgres",

@@ -9,7 +9,7 @@ from pathlib import Path
 from demo.embedded.account import PRIVATE, Account
 from demo.embedded.failures import NeverStarts
 from rocket_rides import socket_folder
-from rocket_rides.errors import in_one_line
+from unified_log.errors import in_one_line
 
 
 class Sockets:

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from demo.embedded.failures import NeverStarts, RefusedToStart, ServerFailed
 from demo.embedded.lifecycle import Server
-from rocket_rides.errors import in_one_line
-from rocket_rides.process import Stop
-from rocket_rides.waiting import Complaint
+from unified_log.errors import in_one_line
+from unified_log.process import Stop
+from unified_log.waiting import Complaint
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 
 from rocket_rides.fleet import NAME
-from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
-from rocket_rides.waiting import delays
+from unified_log.process import Stop
+from unified_log.waiting import delays
 
 logger = logging.getLogger("embedded")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from analytics.prerequisites import OLDEST_JAVA, require_java
 from demo.install.steps import StepFailed, Steps
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
 # `satisfy` installs nothing if the release's own package is too old.

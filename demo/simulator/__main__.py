@@ -28,9 +28,10 @@ import aiohttp
 from demo.simulator.client import Outcomes, post_ride, rate_ride, wait_for_api
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BEGIN_BAD_MOOD
-from rocket_rides import errors, fleet, optional, process, settings
-from rocket_rides.process import Parser
+from rocket_rides import fleet, optional, settings
 from rocket_rides.settings import Settings
+from unified_log import errors, process
+from unified_log.process import Parser
 
 logger = logging.getLogger("simulator")
 

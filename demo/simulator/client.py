@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import aiohttp
 
-from rocket_rides import errors, waiting
+from unified_log import errors, waiting
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from lab.benchmarks import docs
 from lab.benchmarks.figures import COLUMNS, Figure, Table
 from lab.benchmarks.stand import Stand, say, stand
 from lab.blocks import table
-from rocket_rides.process import Parser
+from unified_log.process import Parser
 
 Measure = Callable[[Stand], Sequence[Figure | Table]]
 

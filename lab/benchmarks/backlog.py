@@ -18,7 +18,7 @@ from lab.benchmarks import fleet, load, outbox
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand, value
 from lab.until import until
-from rocket_rides import terms
+from unified_log import terms
 
 MINUTES = 10
 A_TENTH = Goal("value", "<=", MINUTES * 60 / 10)

@@ -31,8 +31,8 @@ from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from lab.processes import clean_environment
 from lab.until import until
-from rocket_rides import database
 from rocket_rides.settings import PROJECT
+from unified_log import database
 
 CLIENTS = 8
 SECONDS = 4

@@ -11,8 +11,8 @@ from demo.embedded.stream_servers import REDIS
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import STREAM, Stand
-from rocket_rides import database, session_settings
 from streamer.drain import Streamer
+from unified_log import database, session_settings
 
 RECORDS = 200_000
 ROUNDS = 3

@@ -34,8 +34,8 @@ from lab.benchmarks.members import (
     spent,
 )
 from lab.until import until
-from rocket_rides.log import Log
 from rocket_rides.parent_death import die_with_parent
+from unified_log.log import Log
 
 SECOND = 1_000_000_000  # nanoseconds
 FILL = "for _ = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'due', '0', 'sent', '0') end"

@@ -19,8 +19,8 @@ from consumers.rides import TYPE
 from lab.benchmarks import fleet, load
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand
-from rocket_rides.log import Log, Staged
-from rocket_rides.terms import Term
+from unified_log.log import Log, Staged
+from unified_log.terms import Term
 
 ROUNDS = 3
 IDLE_RIDES = 100

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import redis
 
 from consumers.receipts.group import Group
-from rocket_rides.log import Log
+from unified_log.log import Log
 
 STREAM, GROUP = "group-load", "members"
 COUNT = 10_000  # that a read may give, as in the published test

@@ -28,7 +28,7 @@ INSERT INTO staged_log_records (id, action, object, data)
             jsonb_build_object('id', :id::bigint, 'distance', :distance::numeric(12,3)));
 COMMIT;
 """
-# The settings of our own sessions (`rocket_rides.session_settings`) on which these statements rest.
+# The settings of our own sessions (`unified_log.session_settings`) on which these statements rest.
 OPTIONS = "-c default_transaction_isolation=serializable -c jit=off"
 
 _RATE = re.compile(r"^tps = ([\d.]+)", re.MULTILINE)

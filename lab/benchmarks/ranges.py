@@ -15,8 +15,8 @@ from lab.benchmarks.figures import Figure
 from lab.benchmarks.outbox import BATCH
 from lab.benchmarks.stand import PATIENCE, Stand, say
 from lab.until import until
-from rocket_rides.log import Log, Staged
-from rocket_rides.terms import Term
+from unified_log.log import Log, Staged
+from unified_log.terms import Term
 
 MILLION = 1_000_000
 ENTRIES = 10 * MILLION

@@ -14,7 +14,7 @@ from lab.benchmarks.load import is_whole
 from lab.benchmarks.stand import HOST, Stand
 from lab.ports import free_ports
 from lab.until import until
-from rocket_rides.process import Parser
+from unified_log.process import Parser
 
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 

@@ -24,9 +24,9 @@ from demo.embedded.welcome import answers
 from lab.ports import free_ports
 from lab.processes import clean_environment, start
 from lab.until import until
-from rocket_rides import database
-from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
+from unified_log import database
+from unified_log.log import Log
 
 HOST = "127.0.0.1"
 STREAM = Settings.model_fields["stream_name"].default

@@ -29,8 +29,8 @@ from lab.cells.network import IP
 from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
 from lab.haproxy import HAPROXY
-from rocket_rides.errors import Unavailable
-from rocket_rides.process import Parser
+from unified_log.errors import Unavailable
+from unified_log.process import Parser
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -20,8 +20,8 @@ from lab.chaos.machines import Disk
 from lab.chaos.postgres_pair import ask, connect
 from lab.chaos.service import Service
 from lab.until import until
-from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
+from unified_log.errors import Unavailable
 
 PORT = 8000  # on a host of its own
 COMMANDS = {

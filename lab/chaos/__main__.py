@@ -30,8 +30,8 @@ from lab.chaos.machines import enter_own_namespace
 from lab.chaos.nemesis import EVERY
 from lab.chaos.outcome import judged
 from lab.chaos.play import Play
-from rocket_rides.errors import Unavailable
-from rocket_rides.process import Parser
+from unified_log.errors import Unavailable
+from unified_log.process import Parser
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

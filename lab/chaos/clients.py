@@ -22,7 +22,7 @@ import aiohttp
 from anyio.from_thread import start_blocking_portal
 
 from lab.chaos.evidence import Answer, Ask, Journal, Rated
-from rocket_rides.waiting import delays
+from unified_log.waiting import delays
 
 HOST = "127.0.0.1"
 FORM = "application/x-www-form-urlencoded"

@@ -21,7 +21,7 @@ import random
 import psycopg
 
 from lab.chaos.fleet import CONSUMERS
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
 # Errors of a Postgres that is down, goes down, or starts. Any other is a mistake in chaos.

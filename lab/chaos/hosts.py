@@ -17,7 +17,7 @@ from demo.embedded.servers import Postgres, Redis
 from lab.chaos.machines import Clock, Disk
 from lab.chaos.proxy import Proxy
 from lab.until import POLL
-from rocket_rides.errors import in_one_line
+from unified_log.errors import in_one_line
 
 PATIENCE = 180.0  # seconds; a start alone may take 120
 AGAIN = 1.0  # seconds until another start, after one that failed

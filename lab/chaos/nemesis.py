@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lab.chaos.faults import FAULTS
 from lab.chaos.faults.scene import Moot, Scene
 from lab.chaos.trace.recording import Struck
-from rocket_rides.errors import in_one_line
+from unified_log.errors import in_one_line
 
 EVERY = 1.5  # average seconds from the start of one fault to the start of the next
 AT_A_TIME = 100  # at the most

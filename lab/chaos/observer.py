@@ -15,8 +15,8 @@ from contextlib import suppress
 import msgspec
 import redis
 
-from rocket_rides.errors import in_one_line
-from rocket_rides.log import START, Entry, Invalid, Log, Record, decode, entries
+from unified_log.errors import in_one_line
+from unified_log.log import START, Entry, Invalid, Log, Record, decode, entries
 
 MOST = 10_000  # entries at once; several batches
 BLOCK = 0.2  # seconds

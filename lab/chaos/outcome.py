@@ -17,7 +17,7 @@ from lab.chaos.nights import read_warehouse
 from lab.chaos.play import Play
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
-from rocket_rides.errors import in_one_line
+from unified_log.errors import in_one_line
 
 
 def judged(play: Play) -> tuple[list[str], str]:

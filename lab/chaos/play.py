@@ -25,7 +25,7 @@ from lab.chaos.tampering import Tampering
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording
 from lab.until import until
-from rocket_rides.errors import Unavailable, in_one_line
+from unified_log.errors import Unavailable, in_one_line
 
 GLANCE = 0.1  # seconds between two looks at whether all is done
 TELL_EVERY = 10.0  # seconds

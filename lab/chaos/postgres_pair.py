@@ -11,8 +11,8 @@ from lab.chaos.backup import base_backup, emptied
 from lab.chaos.hosts import Pair, PostgresHost
 from lab.chaos.proxy import HOST
 from lab.until import until
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
+from unified_log import database
+from unified_log.errors import Unavailable
 
 # Keep the WAL that a standby still needs.
 SETTINGS = {

@@ -28,7 +28,7 @@ from lab.chaos.fleet import CONSUMERS, Fleet
 from lab.chaos.nights import AGREED, COULD_NOT_RUN, DRIFTED, Night, Nights
 from lab.processes import clean_environment
 from lab.until import until
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 RIDES, STATE, POLICY, LEDGER = "rides", "state", "policy", "ledger"
 APPROVE = (sys.executable, "-m", "analytics.approve")

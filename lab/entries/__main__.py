@@ -22,7 +22,7 @@ from lab.entries import exceptions, pages, visits
 from lab.entries.copies import Copy, Outcome
 from lab.entries.pages import Command
 from lab.haproxy import HAPROXY
-from rocket_rides.process import Parser
+from unified_log.process import Parser
 
 PROJECT = Path(__file__).resolve().parents[2]
 

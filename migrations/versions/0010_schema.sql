@@ -52,7 +52,7 @@ CREATE TABLE staged_log_records (
     action text NOT NULL,
     object text NOT NULL,
     data jsonb NOT NULL,
-    -- The context of its trace, where it belongs to one (`rocket_rides/tracing.py`).
+    -- The context of its trace, where it belongs to one (`unified_log/tracing.py`).
     traceparent text,
     tracestate text,
     -- So the largest batch, of 2,000 records, is 16 MB: it goes to Redis, and from there to a
@@ -99,7 +99,7 @@ INSERT INTO streamer_state DEFAULT VALUES;
 -- One leader's term: its entries count for `after < id`, up to where the next term begins.
 --
 -- `void` are the terms that it replaced: nothing that was sent under them counts.
--- `rocket_rides/terms.py` says what that is for.
+-- `unified_log/terms.py` says what that is for.
 CREATE TABLE terms (
     after bigint PRIMARY KEY CONSTRAINT terms_after CHECK (after >= 0),
     term text NOT NULL UNIQUE CONSTRAINT terms_term CHECK (term ~ '^[0-9a-f]{16}$'),

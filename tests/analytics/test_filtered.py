@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from analytics.steps import Step
-from rocket_rides.errors import Unavailable
-from rocket_rides.faults import listening
 from rocket_rides.settings import PROJECT
 from tests.support.attacks import by_hand, settled, standing
 from tests.support.books import Books
 from tests.support.jobs import Reconcile
+from unified_log.errors import Unavailable
+from unified_log.faults import listening
 
 PAGE = (PROJECT / "docs/reconcile.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)

@@ -15,8 +15,6 @@ from analytics import rows
 from analytics.look import Look
 from analytics.reread import read_again
 from analytics.steps import Step
-from rocket_rides.errors import Unavailable
-from rocket_rides.faults import listening
 from tests.support.attacks import (
     all_have_counted,
     delta,
@@ -28,6 +26,8 @@ from tests.support.attacks import (
 from tests.support.books import Books
 from tests.support.completed_runs import last_run, statuses
 from tests.support.jobs import Reconcile
+from unified_log.errors import Unavailable
+from unified_log.faults import listening
 
 
 def move_by_a_day(books: Books) -> None:

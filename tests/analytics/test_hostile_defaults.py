@@ -8,12 +8,12 @@ import pytest
 
 from demo.embedded.servers import Postgres, Redis
 from migrations import upgrade
-from rocket_rides import database
 from rocket_rides.settings import Settings
 from tests.support.clusters import fresh_world
 from tests.support.everybody import at_work, is_reconciled
 from tests.support.receipts import Staff
 from tests.support.world import World
+from unified_log import database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,13 +12,13 @@ import pytest
 
 from demo.embedded.account import server_account
 from demo.embedded.spawn import spawn
-from rocket_rides import database
-from rocket_rides.database import POOLED
-from rocket_rides.errors import Refused
 from tests.support.everybody import at_work, is_reconciled
 from tests.support.folders import short_folder
 from tests.support.receipts import SECRET, Staff
 from tests.support.world import World, eventually
+from unified_log import database
+from unified_log.database import POOLED
+from unified_log.errors import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,6 @@ from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 from analytics.result import Tally
 from analytics.warehouse import Warehouse
-from rocket_rides.errors import Unavailable
 from tests.support.warehouse import (
     DAY_ONE,
     DAYS,
@@ -27,6 +26,7 @@ from tests.support.warehouse import (
     table,
     write,
 )
+from unified_log.errors import Unavailable
 
 
 def on_disk(folder: Path) -> set[str]:

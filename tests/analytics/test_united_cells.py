@@ -13,8 +13,8 @@ from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 from analytics.warehouse import Warehouse
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.errors import Unavailable
 from tests.support.warehouse import DAYS, METRE, OWNER, content, night
+from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from analytics.steps import Step
-from rocket_rides.errors import Unavailable
-from rocket_rides.faults import InjectedCrash, crash_at, listening
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.entries import RATE
 from tests.support.world import drain
+from unified_log.errors import Unavailable
+from unified_log.faults import InjectedCrash, crash_at, listening
 
 
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:

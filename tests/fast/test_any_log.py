@@ -15,11 +15,11 @@ from consumers.digest import Digest, digest
 from consumers.gaps import Gap
 from consumers.rides import Ride, ride
 from rocket_rides.distance import MOST, is_exact
-from rocket_rides.log import LARGEST_ID, Entry, Invalid, decode
-from rocket_rides.terms import Range, Terms
-from rocket_rides.tracing import Trace
 from tests.support.entries import RIDE, fields
 from tests.support.properties import always, briefly
+from unified_log.log import LARGEST_ID, Entry, Invalid, decode
+from unified_log.terms import Range, Terms
+from unified_log.tracing import Trace
 
 IDS = st.integers(1, 40)
 MILLIMETRES = st.integers(1, int(MOST * 1000))

@@ -11,8 +11,8 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from api.periods import DAY, HOUR, LONGEST, Period, moment_of
 from consumers.rollup.dirty import _score
-from rocket_rides.log import LARGEST_ID
 from tests.support.properties import always, briefly
+from unified_log.log import LARGEST_ID
 
 PERIODS = st.sampled_from([HOUR, DAY])
 MOMENTS = st.datetimes(timezones=st.just(UTC))

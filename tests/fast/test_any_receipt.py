@@ -24,9 +24,9 @@ from consumers.receipts.verdict import (
     seconds_of,
 )
 from rocket_rides.distance import MOST
-from rocket_rides.log import LARGEST_ID
-from rocket_rides.waiting import delays
 from tests.support.properties import always
+from unified_log.log import LARGEST_ID
+from unified_log.waiting import delays
 
 METRES = st.integers(1, int(MOST * 1000)).map(lambda mm: Decimal(mm).scaleb(-3))
 ZONES = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(timezone)

@@ -15,8 +15,8 @@ from analytics.nightly.nights import next_due
 from analytics.prerequisites import PACKAGES
 from demo import nightly
 from demo.install import environment
-from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
+from unified_log.process import Stop
 
 HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "redis"}
 

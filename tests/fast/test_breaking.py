@@ -12,9 +12,9 @@ from demo.breaking.__main__ import main
 from demo.breaking.attempt import run
 from demo.breaking.running_fleet import SIMULATOR, RunningFleet, Service, running_fleet
 from demo.breaking.ways import WAYS
-from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import LOCK
 from rocket_rides.settings import Settings
+from unified_log.errors import Unavailable
 
 GIVEN = [{"database_url": "postgresql://127.0.0.1:1/x"}, {"redis_url": "redis://127.0.0.1:1"}]
 

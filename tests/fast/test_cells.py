@@ -11,7 +11,7 @@ from analytics.cells import OpenTable
 from analytics.ledger import Ledger, Owner
 from analytics.pieces import Piece
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 OWNER = Owner(0, "1-1", "a")
 NIGHT = datetime(2026, 11, 21, 3, tzinfo=UTC)

@@ -11,8 +11,8 @@ from consumers.belief import NotOurs
 from consumers.report import Report
 from consumers.round import Round
 from consumers.running import consumer_name
-from rocket_rides.terms import NO_TERM
-from rocket_rides.tracing import Trace
+from unified_log.terms import NO_TERM
+from unified_log.tracing import Trace
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb"])

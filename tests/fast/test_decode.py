@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from consumers.rides import Ride, ride
-from rocket_rides.log import LARGEST_ID, Invalid, Record, decode
 from tests.support.entries import fields
+from unified_log.log import LARGEST_ID, Invalid, Record, decode
 
 DATA = '{"id": 5, "distance": 5}'
 

@@ -8,9 +8,9 @@ from consumers.belief import Bounds
 from consumers.digest import Digest, digest
 from consumers.gaps import Gap
 from consumers.rides import Ride, ride
-from rocket_rides.log import Entry
-from rocket_rides.terms import Range
 from tests.support.entries import RIDE, fields
+from unified_log.log import Entry
+from unified_log.terms import Range
 
 OURS = {b"": Range(0, 0), b"old": Range(0, 4), b"new": Range(4, 9)}
 TYPES = {RIDE.encode(): ride}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from demo import env_file
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 UNDERSTOOD = {
     "a plain value": (b"A=1", "1"),

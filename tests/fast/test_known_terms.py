@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocket_rides.terms import NO_TERM, Range, Terms
+from unified_log.terms import NO_TERM, Range, Terms
 
 # A streamer led from ride 10; a second one, from 20, after another that committed nothing.
 ROWS = [(10, "a", []), (20, "c", ["b"])]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rocket_rides.log import CUT_LONGER, KEPT, Entry
-from rocket_rides.log.lines import as_json, in_words
 from tests.support.entries import fields
+from unified_log.log import CUT_LONGER, KEPT, Entry
+from unified_log.log.lines import as_json, in_words
 
 ID = "1774728000007-5"
 AT = {"redis_id": ID, "appended_at": "2026-03-28T20:00:00.007Z"}

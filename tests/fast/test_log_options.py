@@ -1,16 +1,18 @@
-"""What `python -m rocket_rides.log` is asked: places, ranges, and refusals in one line."""
+"""What `python -m unified_log.log` is asked: places, ranges, and refusals in one line."""
 
 import json
 import re
 
 import pytest
 
-from rocket_rides import durations
-from rocket_rides.log import Entry
-from rocket_rides.log.__main__ import parse_options
-from rocket_rides.log.lines import appended_at, as_json
-from rocket_rides.log.pending import Group, Member, Pending
-from rocket_rides.log.places import (
+from rocket_rides.settings import load
+from tests.support.entries import fields
+from unified_log import durations
+from unified_log.log import Entry
+from unified_log.log.__main__ import parse_options
+from unified_log.log.lines import appended_at, as_json
+from unified_log.log.pending import Group, Member, Pending
+from unified_log.log.places import (
     DAY,
     LARGEST_PART,
     Age,
@@ -24,8 +26,6 @@ from rocket_rides.log.places import (
     before,
     between,
 )
-from rocket_rides.settings import load
-from tests.support.entries import fields
 
 DURATIONS = {"90": 90, "0.5s": 0.5, "10m": 600, "1.5h": 5400, " 7d ": 604_800, "0s": 0}
 NO_DURATIONS = "10x -10m 1e3 m \u0663m 2026-03-28"

@@ -18,7 +18,8 @@ from rocket_rides.settings import PROJECT
 PROGRAM = """
 import logging, sys, threading, warnings
 from decimal import Decimal
-from rocket_rides import process, settings
+from unified_log import process
+from rocket_rides import settings
 process.begin(settings.load(), consumer="main")
 logger = logging.getLogger("program")
 logger.info("counted", extra={"trace_ids": ["a", "b"], "sum": Decimal("0.1"), "what": object()})
@@ -128,7 +129,8 @@ def test_the_fleets_output_is_objects_also_where_a_program_writes_none() -> None
 
 THREADS = """
 import logging, sys, threading
-from rocket_rides import process, settings
+from unified_log import process
+from rocket_rides import settings
 process.begin(settings.load())
 sys.setswitchinterval(1e-5)
 def log(logger=logging.getLogger("program")):
@@ -145,7 +147,8 @@ for thread in threads:
 """
 FULL = """
 import os, sys
-from rocket_rides import process, settings
+from unified_log import process
+from rocket_rides import settings
 process.begin(settings.load())
 try:
     print("a report")
@@ -179,7 +182,8 @@ def test_a_report_that_can_not_be_written_ends_as_well_in_either_format(style: s
 
 HOSTILE = r"""
 import logging
-from rocket_rides import process, settings
+from unified_log import process
+from rocket_rides import settings
 process.begin(settings.load())
 text = "\x1b[2J\x9b1m\u202e\r"
 logging.warning("one %s\ntwo", text)

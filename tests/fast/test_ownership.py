@@ -4,7 +4,7 @@ import pytest
 
 from analytics.ledger import Owner
 from analytics.ownership import History, history_of, why_rebuild
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 # Term b was sent under up to ride 20; c was void at once, and d is the newest.
 OURS = history_of("1-1", [(10, "b", []), (20, "d", ["c"])], last_sent=30)

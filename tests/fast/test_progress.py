@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rocket_rides.waiting import Progress
 from streamer.upkeep import AN_HOUR, Alarms
+from unified_log.waiting import Progress
 
 
 def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:
@@ -33,7 +33,7 @@ def test_a_server_that_is_just_coming_up_is_no_warning(
     assert caplog.messages == ["waiting: the server is away", "at 1"]
 
     caplog.clear()
-    monkeypatch.setattr("rocket_rides.waiting.STARTING_UP", 0)
+    monkeypatch.setattr("unified_log.waiting.STARTING_UP", 0)
     progress = Progress()
     progress.failed("the server is away")
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]

@@ -8,7 +8,7 @@ from consumers.receipts import dead
 from consumers.receipts.breaker import LONGEST_IF_DECLINED, LONGEST_PAUSE, TRIP, Breaker
 from consumers.receipts.queue import Outcomes
 from consumers.receipts.verdict import Kind, Verdict, judge
-from rocket_rides.tracing import Trace
+from unified_log.tracing import Trace
 
 TRACE = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 FAILED, DELIVERED = Verdict(Kind.RETRY, "500"), Verdict(Kind.DELIVERED, "204")

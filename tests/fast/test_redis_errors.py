@@ -4,9 +4,9 @@ import pytest
 import redis
 from redis._parsers import BaseParser
 
-from rocket_rides.errors import Refused
-from rocket_rides.log import LogFull, naming_the_server
-from rocket_rides.log.errors import ELSEWHERE, appending_errors
+from unified_log.errors import Refused
+from unified_log.log import LogFull, naming_the_server
+from unified_log.log.errors import ELSEWHERE, appending_errors
 
 # Those that redis-py knows, and cuts off; and others.
 NAMES = {*BaseParser.EXCEPTION_CLASSES, "MISCONF", "NOREPLICAS", "BUSY", "WRONGTYPE"} - {"ERR"}

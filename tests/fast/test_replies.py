@@ -5,7 +5,7 @@ from types import FrameType
 
 import pytest
 
-from rocket_rides.log.replies import MOST_STRINGS, _Cutting
+from unified_log.log.replies import MOST_STRINGS, _Cutting
 
 STRINGS = 100_000
 

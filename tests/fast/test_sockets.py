@@ -14,9 +14,9 @@ from demo.embedded.account import Account
 from demo.embedded.failures import NeverStarts
 from demo.embedded.sockets import Sockets
 from rocket_rides import socket_folder
-from rocket_rides.errors import Refused
 from rocket_rides.settings import Settings, load
 from tests.support.folders import short_folder
+from unified_log.errors import Refused
 
 SELF = Account(os.geteuid(), os.getegid())
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")

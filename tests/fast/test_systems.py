@@ -22,7 +22,7 @@ class System(NamedTuple):
 
 ICKS = "services/test_ick.py"
 GROUPS = "consumers/receipts/group.py"
-LOG = "rocket_rides/log/stream.py"
+LOG = "unified_log/log/stream.py"
 
 SYSTEMS = {
     "the outbox": System(
@@ -42,7 +42,7 @@ SYSTEMS = {
         "test_a_range_of_ids_is_found_in_both_directions_in_bounded_replies",
     ),
     "queries of the log by time": System(
-        "rocket_rides/log/places.py",
+        "unified_log/log/places.py",
         "14:30",
         "services/test_log_queries.py::test_a_time_that_ends_a_range_is_not_in_it",
     ),
@@ -72,7 +72,7 @@ SYSTEMS = {
         "services/test_counts.py::test_what_a_reader_meets_is_counted_once_however_it_is_batched",
     ),
     "crashes on purpose": System(
-        "rocket_rides/faults.py",
+        "unified_log/faults.py",
         "InjectedCrash",
         "services/test_consumer.py::test_a_crash_at_any_step_counts_every_ride_once",
     ),
@@ -97,7 +97,7 @@ SYSTEMS = {
         "services/test_groups.py::test_a_member_takes_over_its_own_entries_at_once_and_others_when_they_are_old",
     ),
     "consumer groups: what is pending, its owner, its deliveries": System(
-        "rocket_rides/log/pending.py",
+        "unified_log/log/pending.py",
         "XPENDING",
         "services/test_log_queries.py::test_what_is_pending_has_an_owner_an_age_and_deliveries",
     ),

@@ -124,7 +124,8 @@ def test_no_variable_of_the_sdk_fails_a_ride_or_ends_a_process_whatever_it_says(
 
 EXPORTING = """
 import gc, logging, os, sys
-from rocket_rides import settings, telemetry, tracing
+from rocket_rides import settings, telemetry
+from unified_log import tracing
 logging.basicConfig(stream=sys.stdout)
 config = settings.Settings()
 def trace(state):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rocket_rides.log import decode
-from rocket_rides.tracing import LONGEST_STATE, MOST_NAMED, Trace, fields, parse
 from tests.support import entries
+from unified_log.log import decode
+from unified_log.tracing import LONGEST_STATE, MOST_NAMED, Trace, fields, parse
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"

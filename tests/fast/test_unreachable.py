@@ -3,7 +3,7 @@
 import pytest
 from psycopg import OperationalError
 
-from rocket_rides.unreachable import hosts, why
+from unified_log.unreachable import hosts, why
 
 TWO = "postgresql://u:secret@one:5433,two:5433/rides"
 LISTED = """connection failed: connection to server at "10.0.0.2", port 5433 failed: session is read-only

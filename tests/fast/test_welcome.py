@@ -9,8 +9,8 @@ import pytest
 
 from demo.embedded import welcome
 from rocket_rides.fleet import NAME
-from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
+from unified_log.process import Stop
 
 PATIENCE = 30  # seconds; only a broken test waits that long
 

@@ -15,12 +15,12 @@ from consumers.checkpoint import MOVE
 from consumers.gaps import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
-from rocket_rides.log import Staged, decode
-from rocket_rides.terms import Range, Term, Terms
 from streamer.barrier import Barrier
 from tests.support.entries import RIDE
 from tests.support.recorded import Recorded, Scenario, recordable, recorded_on, two_batches
 from tests.support.world import catch_up, drain, take, transaction
+from unified_log.log import Staged, decode
+from unified_log.terms import Range, Term, Terms
 
 Patch = pytest.MonkeyPatch
 STRANGER = Term("0123456789abcdef", 0)

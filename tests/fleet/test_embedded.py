@@ -16,9 +16,9 @@ import redis
 from demo.embedded.account import server_account
 from demo.embedded.failures import NeverStarts
 from demo.embedded.servers import Postgres, Redis
-from rocket_rides.database import one_row
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
+from unified_log.database import one_row
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 

@@ -12,9 +12,9 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from rocket_rides.database import one_row
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import PATIENCE, eventually
+from unified_log.database import one_row
 
 RIDES = 50
 

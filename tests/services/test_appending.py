@@ -7,12 +7,12 @@ import pytest
 import redis
 
 from lab.chaos.proxy import Proxy
-from rocket_rides.log import LARGEST_ID, START, Log, Staged, packed
-from rocket_rides.log.stream import APPEND
-from rocket_rides.terms import Term
 from tests.support.clusters import each_stream_server
 from tests.support.entries import fields
 from tests.support.world import World, eventually
+from unified_log.log import LARGEST_ID, START, Log, Staged, packed
+from unified_log.log.stream import APPEND
+from unified_log.terms import Term
 
 pytestmark = each_stream_server
 

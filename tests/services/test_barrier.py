@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
-from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.barrier import Barrier
 from streamer.drain import Step
 from tests.support.clusters import fresh_world
 from tests.support.world import World, chained, drain, take, transaction
+from unified_log.faults import InjectedCrash, crash_at
 
 
 @pytest.mark.proves("order")

@@ -9,9 +9,9 @@ import pytest
 from analytics import rows
 from analytics.extract import for_executors, this_table
 from analytics.look import from_postgres
-from rocket_rides.database import one_row
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
+from unified_log.database import one_row
 
 STATEMENT = re.compile(r"^SELECT encode\(sha256\(.+?;$", re.DOTALL | re.MULTILINE)
 START = 89 * 10**14  # cell 89

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from rocket_rides.errors import Unavailable
-from rocket_rides.terms import RESTORE_STATE, StateLost
 from streamer.leaders_term import BEGIN, leave_out
 from tests.support.disasters import limited_redis
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
+from unified_log.errors import Unavailable
+from unified_log.terms import RESTORE_STATE, StateLost
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"
 

@@ -15,15 +15,15 @@ from analytics.result import Proved
 from demo.embedded.servers import Postgres, Redis
 from lab.ports import free_ports
 from migrations import upgrade
-from rocket_rides import session_settings
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.database import one_row
 from rocket_rides.receipts import WEBHOOK_ID
-from rocket_rides.session_settings import INDEX_SCANS
 from tests.support.clusters import fresh_world
 from tests.support.lifted import Shop
 from tests.support.receipts import SECRET
 from tests.support.world import World, chained, eventually, exact, take
+from unified_log import session_settings
+from unified_log.database import one_row
+from unified_log.session_settings import INDEX_SCANS
 
 REFUSING = [
     "migrations",

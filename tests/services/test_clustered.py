@@ -20,7 +20,7 @@ PROCESSES: dict[str, list[str]] = {
     "consumers": ["consumer0"],
     "consumers.rollup": [],
     "consumers.receipts": ["receipts0"],
-    "rocket_rides.log": [],
+    "unified_log.log": [],
 }
 RECEIPTS = {"RECEIPT_URL": "http://127.0.0.1:1", "RECEIPT_SECRET": SECRET}
 

@@ -6,15 +6,15 @@ from decimal import Decimal
 import pytest
 
 from consumers.rollup import marker
-from rocket_rides.database import one_row
-from rocket_rides.log import Log
-from rocket_rides.terms import RESTORE_STATE
 from streamer.repair import repair
 from tests.support.disasters import lose, stranded
 from tests.support.facts import counts
 from tests.support.looks import reader, seen
 from tests.support.rollup import hurry, lead
 from tests.support.world import World, catch_up, drain, eventually
+from unified_log.database import one_row
+from unified_log.log import Log
+from unified_log.terms import RESTORE_STATE
 from watch.facts import Counts
 
 CRASHES = "SELECT coalesce(max(crashes_injected), 0) FROM checkpoints WHERE name = %s"

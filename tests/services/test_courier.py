@@ -18,7 +18,6 @@ from consumers.receipts.interim import MOST
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict
 from lab.ports import free_ports
-from rocket_rides.errors import Refused
 from tests.support.couriers import LONG, SECRETS, SHORT, Couriers, receipt
 from tests.support.receiver import (
     ACCEPT,
@@ -34,6 +33,7 @@ from tests.support.receiver import (
     refuse,
 )
 from tests.support.world import eventually
+from unified_log.errors import Refused
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import pytest
 
 import streamer.__main__ as streaming
 from api.booking import TAKE
-from rocket_rides import session_settings
-from rocket_rides.process import Stop
-from rocket_rides.tracing import NO_TRACE
-from rocket_rides.waiting import Progress
 from streamer.doorbell import ARM, Doorbell
 from streamer.upkeep import Alarms
 from tests.support.world import PATIENCE, World, eventually, take, transaction
+from unified_log import session_settings
+from unified_log.process import Stop
+from unified_log.tracing import NO_TRACE
+from unified_log.waiting import Progress
 
 ARMED = "SELECT count(pg_sequence_last_value('doorbell'))"
 AT_ONCE, NEVER = 0.0, 3600.0  # seconds; only a leader is to wake from the latter

@@ -8,9 +8,6 @@ import pytest
 import redis
 
 from lab.ports import free_ports
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
-from rocket_rides.log import Log
 from tests.support.api import Api
 from tests.support.looks import look
 from tests.support.metrics import Series, series
@@ -19,6 +16,9 @@ from tests.support.receiver import Receiver
 from tests.support.rollup import is_complete
 from tests.support.secure import Secure, let_in
 from tests.support.world import World, eventually
+from unified_log import database
+from unified_log.errors import Unavailable
+from unified_log.log import Log
 
 STREAM = "rocket-rides-log"
 # What the role has beside its schema.

@@ -12,12 +12,12 @@ import psutil
 import pytest
 import redis
 
-from rocket_rides.log import Log
-from rocket_rides.log.replies import LARGEST
 from tests.support import rollup
 from tests.support.disasters import limited_redis
 from tests.support.looks import answered, look, looking, reader, said
 from tests.support.world import World, eventually
+from unified_log.log import Log
+from unified_log.log.replies import LARGEST
 from watch import asking_redis
 from watch.asking_redis import AskingRedis
 from watch.facts import Facts

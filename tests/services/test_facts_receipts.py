@@ -2,9 +2,9 @@
 
 from api import consumers
 from api.views import FIND_RECEIPT
-from rocket_rides import sessions
 from tests.support.looks import at_work, seen
 from tests.support.world import World
+from unified_log import sessions
 
 # By ride; 13 is not in the inbox yet. The third has had two attempts that don't count.
 RECEIPTS = """

@@ -8,8 +8,8 @@ import pytest
 
 from analytics.freeze import STANDINGS, freeze
 from analytics.ownership import history
-from rocket_rides.errors import Unavailable
 from tests.support.world import World, catch_up, drain
+from unified_log.errors import Unavailable
 
 
 class InterruptedConnection(psycopg.Connection):

@@ -10,10 +10,10 @@ import pytest
 import redis
 
 from consumers.receipts.group import Group, GroupGone
-from rocket_rides import groups
-from rocket_rides.log import START, Log
 from tests.support.clusters import each_stream_server
 from tests.support.world import PATIENCE, World, eventually
+from unified_log import groups
+from unified_log.log import START, Log
 
 pytestmark = each_stream_server
 

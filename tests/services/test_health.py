@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from rocket_rides import sessions
 from rocket_rides.health import SILENCE, is_at_work
 from rocket_rides.settings import NAME_LENGTH
 from tests.support.disasters import limited_redis
 from tests.support.world import World, eventually
+from unified_log import sessions
 
 NAMES = ["streamer", "x", "x (starting)", "x" * NAME_LENGTH, "käufer", "kåufer", "a#b"]
 SESSIONS = """

@@ -13,9 +13,9 @@ from analytics import approve
 from consumers import remove
 from consumers.receipts import dead
 from consumers.rollup import aside
-from rocket_rides.log import __main__ as log_command
 from tests.support.looks import at_work, look
 from tests.support.world import World, catch_up
+from unified_log.log import __main__ as log_command
 from watch import metrics, status
 
 # A clear screen, an end of line, a C1 control sequence, a text that runs to the left, and the end.

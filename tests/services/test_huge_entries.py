@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from consumers.receipts.group import MOST, Group
-from rocket_rides.log import CUT_LONGER, KEPT, START, Entry, Log
-from rocket_rides.log.lines import in_words
-from rocket_rides.log.replies import LARGEST
 from tests.support.clusters import each_stream_server
 from tests.support.looks import answered, look, looking
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.world import Service, World, catch_up, eventually
+from unified_log.log import CUT_LONGER, KEPT, START, Entry, Log
+from unified_log.log.lines import in_words
+from unified_log.log.replies import LARGEST
 
 MEGABYTE = 1_000_000
 SIZES = [1, KEPT, KEPT + 1, CUT_LONGER, CUT_LONGER + 1, 65_536, MEGABYTE, LARGEST, LARGEST + 1]

@@ -1,4 +1,4 @@
-"""`python -m rocket_rides.log`: the log's entries, all or the latest, and new ones, for people."""
+"""`python -m unified_log.log`: the log's entries, all or the latest, and new ones, for people."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from lab.ports import free_ports
-from rocket_rides.log import START, Log
-from rocket_rides.log.lines import appended_at
-from rocket_rides.log.places import Age, between
-from rocket_rides.log.queries import Query, selected
 from rocket_rides.settings import PROJECT
-from rocket_rides.terms import Term
 from tests.support.entries import named
 from tests.support.world import PATIENCE, Service, World, drain, eventually
+from unified_log.log import START, Log
+from unified_log.log.lines import appended_at
+from unified_log.log.places import Age, between
+from unified_log.log.queries import Query, selected
+from unified_log.terms import Term
 
 HOUR = 3_600_000  # milliseconds
 # Python tries again, at the end of a process, to write what it keeps.
@@ -37,7 +37,7 @@ def append(log: Log, *ids: str) -> None:
 
 def run(world: World, *options: str, **environment: str) -> tuple[int, list[str]]:
     """Run the command to its end: the exit status, and the lines that it printed."""
-    service = world.service("rocket_rides.log", *options, **environment)
+    service = world.service("unified_log.log", *options, **environment)
     return service.process.wait(PATIENCE), lines(service)
 
 
@@ -84,7 +84,7 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
     log = world.log()
     old, *new = (f"{9999999999990 + number}-0" for number in range(3))
     append(log, old)
-    tail = world.service("rocket_rides.log", "--follow")
+    tail = world.service("unified_log.log", "--follow")
     eventually(lambda: b"\nblocked_clients:1" in log.command("INFO", "clients"))
     append(log, *new)
     eventually(lambda: [line.split()[1] for line in lines(tail)] == new)
@@ -96,7 +96,7 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
 def test_a_tail_goes_on_where_the_log_begins_anew_with_lower_ids(world: World) -> None:
     log = world.log()
     append(log, "9999999999990-0")
-    tail = world.service("rocket_rides.log", "--follow", "--from=0-0")
+    tail = world.service("unified_log.log", "--follow", "--from=0-0")
     eventually(lambda: len(lines(tail)) == 1)
     log.start_anew()
     new = [log.command("XADD", log.name, "*", "n", 1).decode() for _ in range(2)]
@@ -112,7 +112,7 @@ def test_a_tail_that_begins_in_the_future_waits_for_it(world: World) -> None:
     log = world.log()
     append(log, "5-0")
     before = reads()
-    tail = world.service("rocket_rides.log", "--follow", "--from=9999999999990-0", "--count=1")
+    tail = world.service("unified_log.log", "--follow", "--from=9999999999990-0", "--count=1")
     eventually(lambda: reads() >= before + 2)  # the first found nothing
     append(log, "9999999999989-0", "9999999999990-0")
     assert tail.process.wait(PATIENCE) == 0
@@ -149,7 +149,7 @@ def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
     log = world.log()
     append(log, "9999999999990-0")
     with subprocess.Popen(
-        [sys.executable, "-m", "rocket_rides.log", "--follow", "--from=0-0"],
+        [sys.executable, "-m", "unified_log.log", "--follow", "--from=0-0"],
         cwd=PROJECT,
         env=os.environ | BUFFERED | world.settings,
         stdout=subprocess.PIPE,
@@ -169,7 +169,7 @@ def test_a_full_disk_is_one_clear_line(world: World, option: str) -> None:
     append(world.log(), "5-0")
     with Path("/dev/full").open("w") as full:
         finished = subprocess.run(
-            [sys.executable, "-m", "rocket_rides.log", option],
+            [sys.executable, "-m", "unified_log.log", option],
             cwd=PROJECT,
             env=os.environ | BUFFERED | world.settings,
             stdout=full,

@@ -7,15 +7,15 @@ import pytest
 import redis
 
 from consumers.receipts.group import Group
-from rocket_rides.log import START, Entry, Invalid, Log, Staged, decode, pending
-from rocket_rides.log.lines import as_json
-from rocket_rides.log.places import GREATEST, Id, Place, Position, between, parse
-from rocket_rides.log.queries import PAGE, Query, selected
-from rocket_rides.log.replies import LARGEST
-from rocket_rides.terms import Term
 from tests.support.clusters import each_stream_server
 from tests.support.entries import fields, named
 from tests.support.world import World, eventually
+from unified_log.log import START, Entry, Invalid, Log, Staged, decode, pending
+from unified_log.log.lines import as_json
+from unified_log.log.places import GREATEST, Id, Place, Position, between, parse
+from unified_log.log.queries import PAGE, Query, selected
+from unified_log.log.replies import LARGEST
+from unified_log.terms import Term
 
 TERM = Term("0123456789abcdef", 0)
 FOREIGN = "f" * 16

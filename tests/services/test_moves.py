@@ -18,11 +18,11 @@ from api.router.__main__ import Step, move, some_slots
 from api.router.moving import Keys
 from api.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.errors import Refused
-from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.api import MAYBE_TAKEN, is_problem
 from tests.support.cells import Cells, key_of
 from tests.support.world import eventually
+from unified_log.errors import Refused
+from unified_log.faults import InjectedCrash, crash_at
 
 ALL = "00-ff"
 

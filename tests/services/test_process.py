@@ -8,10 +8,10 @@ import pytest
 from consumers import running
 from consumers.checkpoint import Place
 from consumers.totals.total import Total
-from rocket_rides import database
-from rocket_rides.process import Stop
 from tests.support.forks import Process
 from tests.support.world import PATIENCE, World, eventually
+from unified_log import database
+from unified_log.process import Stop
 
 PROCESSES = ["analytics.nightly", "api", "streamer", "consumers", "migrations", "demo.embedded"]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rocket_rides.log import START
 from streamer.trimming import Caps, Trimmer
 from tests.support.clusters import each_stream_server
 from tests.support.world import World, catch_up, eventually, exact
+from unified_log.log import START
 
 A_DAY = 86_400.0
 

@@ -7,8 +7,6 @@ import psycopg
 import pytest
 
 from lab.chaos.backup import Backup
-from rocket_rides import sessions
-from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.health import is_at_work
 from rocket_rides.receipts import WEBHOOK_ID
 from streamer.drain import Step as SendStep
@@ -23,6 +21,8 @@ from tests.support.receiver import (
     refuse,
 )
 from tests.support.world import World, drain, eventually
+from unified_log import sessions
+from unified_log.faults import InjectedCrash, crash_at
 
 
 @pytest.mark.parametrize("names", [("one", "other"), ("one", "one")])

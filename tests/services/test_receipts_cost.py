@@ -14,9 +14,9 @@ import pytest
 from consumers.receipts.queue import ALL
 from consumers.receipts.statements import COMPLETE, INBOX, MAKE_DUE, SAVE, SWEEP, TAKE
 from consumers.receipts.upkeep import PAGE
-from rocket_rides import session_settings
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.world import World
+from unified_log import session_settings
 
 MANY, ROOM = 20_000, 10
 

@@ -8,9 +8,9 @@ from consumers.rollup import indexer, minutes
 from consumers.rollup.minutes import COMPUTE, SESSION
 from consumers.rollup.recomputations import PENDING
 from consumers.rollup.step import INDEXING, MARKING
-from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.rollup import complete_to, hurry, is_complete, lead, send_at
 from tests.support.world import World, transaction
+from unified_log.faults import InjectedCrash, crash_at
 
 MINUTES = [f"2026-03-01 10:0{number}:00+00" for number in range(5)]
 WRONG = {

@@ -25,9 +25,9 @@ from analytics.result import (
     WrongMinute,
     WrongRides,
 )
-from rocket_rides.errors import Unavailable
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
+from unified_log.errors import Unavailable
 
 PAGE = (PROJECT / "docs/reconcile.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)

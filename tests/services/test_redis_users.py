@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import redis
 
-from rocket_rides.log import START, Forbidden, Log
 from streamer import checks
 from streamer.upkeep import Alarms
 from tests.support.looks import look, said
@@ -14,6 +13,7 @@ from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.secure import PASSWORD, USERS, let_in
 from tests.support.world import World, eventually
+from unified_log.log import START, Forbidden, Log
 
 GREATEST_ID = f"{2**64 - 1}-{2**64 - 1}"
 ONE_FOR_ALL = "rides"
@@ -114,11 +114,11 @@ def test_each_process_has_the_rights_that_it_needs(
     assert (database.receipts.pending, database.receipts.workers) == (0, 1)
     length = len(world.log().read(START, 1000))
     for options in (["--reverse", "--from=1d"], ["--follow", "--from=0-0", "--count=1"]):
-        assert world.service("rocket_rides.log", *options, **of("rocket_rides.log")).ends() == 0
-    pending = world.service("rocket_rides.log", "--pending", **of("rocket_rides.log"))
+        assert world.service("unified_log.log", *options, **of("unified_log.log")).ends() == 0
+    pending = world.service("unified_log.log", "--pending", **of("unified_log.log"))
     assert pending.ends() == 0
     assert f"{staff.group}  1 member, " in pending.output.read_text()
-    tail = world.service("rocket_rides.log", **of("rocket_rides.log"))
+    tail = world.service("unified_log.log", **of("unified_log.log"))
     assert tail.process.wait(30) == 0
     shown = len(tail.output.read_text().splitlines())
     assert length >= shown >= len(world.log().read(START, 1000))  # it is trimmed all the while

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rocket_rides import database, sessions
 from tests.support.resets import ask
 from tests.support.world import World, catch_up, eventually, exact, transaction
+from unified_log import database, sessions
 
 ADD = "INSERT INTO checkpoints (kind, name) VALUES (%s, %s)"
 THERE = "SELECT kind, name FROM checkpoints ORDER BY kind, name"

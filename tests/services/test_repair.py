@@ -5,12 +5,12 @@ import re
 import pytest
 
 from consumers import rides
-from rocket_rides.errors import Overtaken, Unavailable
 from streamer import checks
 from streamer.repair import repair
 from tests.support.disasters import stranded
 from tests.support.resets import ASK
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
+from unified_log.errors import Overtaken, Unavailable
 
 WITHOUT_IT = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)

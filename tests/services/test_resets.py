@@ -9,10 +9,10 @@ from api.consumers import CONSUMERS, LIMIT
 from api.pool import SESSION
 from consumers.round import Round, Step
 from consumers.totals.reset import Applied, Reset
-from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.api import Api
 from tests.support.resets import WRONG, WRONG_RIDES, ask, corrupt, exact, half_way, statuses
 from tests.support.world import World, eventually
+from unified_log.faults import InjectedCrash, crash_at
 
 
 @pytest.mark.proves("repaired")

@@ -10,7 +10,6 @@ import consumers.totals.reset
 from consumers.checkpoint import LOCK
 from consumers.round import Round
 from consumers.totals.reset import Applied, Reset
-from rocket_rides.errors import Overtaken
 from tests.support.resets import (
     ASK,
     RECONCILE,
@@ -22,6 +21,7 @@ from tests.support.resets import (
     statuses,
 )
 from tests.support.world import Consumer, World, eventually, transaction
+from unified_log.errors import Overtaken
 
 
 def test_an_older_reset_that_commits_late_never_applies(world: World) -> None:

@@ -4,9 +4,9 @@ import subprocess
 
 from analytics.ledger import Owner
 from analytics.ownership import history, why_rebuild
-from rocket_rides import terms
 from rocket_rides.settings import PROJECT
 from tests.support.world import World, catch_up, drain, exact
+from unified_log import terms
 
 SCRIPT = PROJECT / "docs/retention.sql"
 RECONCILE = """

@@ -13,9 +13,7 @@ from consumers.rollup.dirty import Mark
 from consumers.rollup.ick import Ick
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
 from consumers.rollup.step import Step
-from rocket_rides.faults import listening
 from rocket_rides.settings import PROJECT
-from rocket_rides.terms import StateLost
 from tests.support.clock import Clock
 from tests.support.disasters import trigger
 from tests.support.rollup import (
@@ -31,6 +29,8 @@ from tests.support.rollup import (
     work,
 )
 from tests.support.world import World, catch_up, drain, eventually
+from unified_log.faults import listening
+from unified_log.terms import StateLost
 
 SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 

@@ -19,12 +19,6 @@ from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.step import Step
 from consumers.running import IDLE_ROUND, rounds
 from lab.chaos.backup import Backup
-from rocket_rides.errors import Overtaken, Unavailable
-from rocket_rides.faults import InjectedCrash, crash_at
-from rocket_rides.log import Staged
-from rocket_rides.log.names import ick_keys, rollup_key
-from rocket_rides.process import Stop
-from rocket_rides.waiting import Progress
 from streamer.repair import repair
 from tests.support.clusters import each_stream_server, restore
 from tests.support.disasters import flush, stranded
@@ -41,6 +35,12 @@ from tests.support.rollup import (
     work,
 )
 from tests.support.world import World, eventually, transaction
+from unified_log.errors import Overtaken, Unavailable
+from unified_log.faults import InjectedCrash, crash_at
+from unified_log.log import Staged
+from unified_log.log.names import ick_keys, rollup_key
+from unified_log.process import Stop
+from unified_log.waiting import Progress
 
 MINUTES = [(f"2026-03-01 10:{minute:02}:30Z", minute + 1) for minute in range(10)]
 

@@ -11,11 +11,11 @@ from consumers.rollup import indexer, minutes
 from consumers.rollup.aside import main
 from consumers.rollup.lead import Lead
 from consumers.rollup.step import Step
-from rocket_rides.faults import listening
 from tests.support.api import Api
 from tests.support.disasters import trigger
 from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at, work
 from tests.support.world import World, eventually, transaction
+from unified_log.faults import listening
 
 POISON = """
     ALTER TABLE ride_minutes ADD CONSTRAINT poison

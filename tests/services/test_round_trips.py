@@ -11,7 +11,6 @@ import pytest
 from consumers.receipts.worker import IDLE_ROUND as WORKERS_IDLE_ROUND
 from consumers.running import IDLE_ROUND
 from demo.embedded.servers import Redis
-from rocket_rides import session_settings
 from rocket_rides.settings import PROJECT
 from streamer import checks
 from streamer.__main__ import IDLE_POLL
@@ -27,6 +26,7 @@ from tests.support.receipts import staff
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, drain
+from unified_log import session_settings
 from watch.watching import UNSEEN
 
 PAGE = (PROJECT / "docs/performance.md").read_text()

@@ -8,8 +8,8 @@ from psycopg.conninfo import make_conninfo
 
 from api.router.__main__ import move
 from api.router.slots import read
-from rocket_rides.errors import Unavailable
 from tests.support.cells import Cells
+from unified_log.errors import Unavailable
 
 
 def spoiled(path: Path, text: Callable[[str], str]) -> None:

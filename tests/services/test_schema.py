@@ -11,10 +11,10 @@ from alembic.util import CommandError
 
 import migrations
 from migrations import config, upgrade
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
+from unified_log import database
+from unified_log.errors import Unavailable
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:

@@ -12,7 +12,7 @@ from rocket_rides.fleet import no_fleet_on
 AWAY = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 COMMANDS = {
     "psql": ("demo.embedded.psql",),
-    "log": ("rocket_rides.log",),
+    "log": ("unified_log.log",),
     "break": ("demo.breaking", "freeze"),
     "dead-letters": ("consumers.receipts.dead", "list"),
     "reconcile": ("analytics.reconcile",),

@@ -7,15 +7,15 @@ from enum import Enum
 import psycopg
 import pytest
 
-from rocket_rides.errors import Overtaken
-from rocket_rides.faults import InjectedCrash, crash_at, listening
-from rocket_rides.log import START
 from rocket_rides.settings import PROJECT
-from rocket_rides.tracing import LONGEST_STATE
 from streamer.drain import NEXT_BATCH, Step
 from streamer.repair import COUNT_REPAIRED
 from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, drain, exact
+from unified_log.errors import Overtaken
+from unified_log.faults import InjectedCrash, crash_at, listening
+from unified_log.log import START
+from unified_log.tracing import LONGEST_STATE
 
 
 def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:

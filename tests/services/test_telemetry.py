@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from lab.ports import free_ports
-from rocket_rides.tracing import parse
 from tests.support.api import Api
 from tests.support.collector import Collector, Span
 from tests.support.metrics import TEXT, Series, parsed
 from tests.support.receipts import Staff
 from tests.support.receiver import ENDLESS, GARBAGE, HANG, Answer
 from tests.support.world import World, eventually
+from unified_log.tracing import parse
 
 CLIENTS = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

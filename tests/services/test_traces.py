@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from lab.ports import free_ports
-from rocket_rides.tracing import Trace, parse
 from tests.support.api import Api
 from tests.support.receipts import SOON, Staff
 from tests.support.world import World, drain, eventually
+from unified_log.tracing import Trace, parse
 
 PARENT, STATE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "rojo=1,congo=t61"
 TRACE = Trace(PARENT, STATE)

@@ -4,8 +4,6 @@ from functools import partial
 
 import pytest
 
-from rocket_rides.log import START, LogFull, Staged
-from rocket_rides.terms import Term
 from streamer.trimming import Caps, Trimmer
 from tests.support.clusters import each_stream_server
 from tests.support.disasters import trigger
@@ -13,6 +11,8 @@ from tests.support.looks import seen
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import Receiver
 from tests.support.world import World, catch_up, drain, eventually
+from unified_log.log import START, LogFull, Staged
+from unified_log.terms import Term
 from watch.facts import Receipts
 
 AN_HOUR = 3600.0

@@ -10,10 +10,10 @@ from api.outages import WhyUnreachable
 from api.pool import UNREACHABLE
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
 from tests.support.hosts import SECRET, url_of
 from tests.support.world import World, eventually
+from unified_log import database
+from unified_log.errors import Unavailable
 
 
 def reasons(url: str) -> str:

@@ -6,11 +6,11 @@ import pytest
 
 from demo.breaking.healing import Kind, Say
 from demo.page import in_the_demo
-from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
 from tests.support.page import serving
 from tests.support.world import PATIENCE, eventually
+from unified_log.errors import Unavailable
 from watch.facts import Facts
 
 

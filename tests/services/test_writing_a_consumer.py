@@ -4,11 +4,11 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-from rocket_rides import sessions
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush
 from tests.support.rollup import take_at
 from tests.support.world import Service, World, eventually, exact
+from unified_log import sessions
 
 PAGE = PROJECT / "docs/writing-a-consumer.md"
 MOST_LINES = 60

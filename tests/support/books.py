@@ -12,8 +12,8 @@ from analytics.job import Job
 from analytics.reconcile import SESSION
 from analytics.result import Result, Tally
 from analytics.warehouse import Warehouse
-from rocket_rides.database import one_row
 from tests.support.world import World, catch_up
+from unified_log.database import one_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

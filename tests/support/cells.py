@@ -19,12 +19,12 @@ from lab.ports import free_ports
 from lab.processes import start
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.errors import Refused
 from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
 from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, World, eventually
+from unified_log.errors import Refused
 
 
 class Cells:

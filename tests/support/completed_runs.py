@@ -4,9 +4,9 @@ import subprocess
 import sys
 from typing import Any, NamedTuple
 
-from rocket_rides.database import one_row
 from tests.support.jobs import Run
 from tests.support.world import World
+from unified_log.database import one_row
 
 LAST = "SELECT id, status, verdicts, findings FROM runs ORDER BY id DESC LIMIT 1"
 

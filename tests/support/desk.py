@@ -16,8 +16,8 @@ from consumers.receipts.delivery import give_up
 from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
 from consumers.receipts.statements import INBOX
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides import database, session_settings
 from tests.support.world import World
+from unified_log import database, session_settings
 
 T = TypeVar("T")
 

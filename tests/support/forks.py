@@ -27,7 +27,7 @@ IMPORTED = (
     "consumers.totals.reset",
     "granian.server",
     "migrations",
-    "rocket_rides.log",
+    "unified_log.log",
     "demo.simulator.client",
     "demo.simulator.customer",
     "streamer.upkeep",

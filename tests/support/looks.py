@@ -5,8 +5,8 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from rocket_rides import sessions
 from tests.support.world import World, eventually
+from unified_log import sessions
 from watch.asking_redis import TIMEOUT
 from watch.facts import Database, Facts, Reader
 from watch.gathering import Gatherer

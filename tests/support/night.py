@@ -3,7 +3,8 @@
 import sys
 
 from analytics.nightly.__main__ import Reconciler
-from rocket_rides import process, settings
+from rocket_rides import settings
+from unified_log import process
 
 if __name__ == "__main__":
     config = settings.load()

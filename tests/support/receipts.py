@@ -17,12 +17,12 @@ from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
 from consumers.report import Report
-from rocket_rides import database, session_settings
-from rocket_rides.groups import name_of
-from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World
+from unified_log import database, session_settings
+from unified_log.groups import name_of
+from unified_log.log import Log
 
 T = TypeVar("T")
 

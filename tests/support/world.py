@@ -17,11 +17,11 @@ from consumers.reader import Reader
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
 from lab.until import until
-from rocket_rides import database, session_settings
-from rocket_rides.log import Invalid, Log, Record, decode
 from rocket_rides.settings import Settings
 from streamer.drain import Streamer
 from tests.support.forks import Process
+from unified_log import database, session_settings
+from unified_log.log import Invalid, Log, Record, decode
 
 # Seconds; only a broken test waits that long. Mutants break tests by the hundred, so they are told
 # to wait for less.

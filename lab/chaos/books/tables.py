@@ -17,8 +17,8 @@ from lab.chaos.books.statements import AT_ANY_MOMENT, NOTHING_IS_LEFT
 from lab.chaos.drifts import AWAY
 from lab.chaos.fleet import STREAM
 from lab.chaos.observer import Onlooker
-from rocket_rides import database
-from rocket_rides.database import one_row
+from unified_log import database
+from unified_log.database import one_row
 
 PAUSE = 2.0  # seconds between two looks; more where they take long
 LONGEST_PAUSE = 60.0

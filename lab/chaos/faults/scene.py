@@ -14,7 +14,7 @@ from lab.chaos.backup import Backup
 from lab.chaos.evidence import Journal, Restore
 from lab.chaos.fleet import Fleet
 from lab.chaos.nights import Nights
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 
 class Moot(Exception):

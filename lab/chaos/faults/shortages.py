@@ -15,7 +15,7 @@ from lab.chaos.hosts import PATIENCE, RedisHost
 from lab.chaos.postgres_pair import ask
 from lab.chaos.redis_pair import client
 from lab.until import until
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 AGAIN = 0.5  # seconds; a Redis that was restarted, or reset by another fault, has lost the limit
 CALM_DOWN = 1.0  # seconds; a server that failed on a full disk has ended by then

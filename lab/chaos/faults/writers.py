@@ -15,9 +15,9 @@ from api.booking import TAKE
 from lab.chaos.evidence import Answer, Ask
 from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
-from rocket_rides.database import one_row
-from rocket_rides.log import Record
-from rocket_rides.tracing import NO_TRACE
+from unified_log.database import one_row
+from unified_log.log import Record
+from unified_log.tracing import NO_TRACE
 
 # Like TAKE, for a ride whose minute may have been computed already.
 IMPORT = TAKE.replace(

@@ -17,9 +17,9 @@ from lab.chaos.observer import Onlooker
 from lab.chaos.trace.pgoutput import Decoder, Row
 from lab.chaos.trace.recording import Commit, Life, Recording
 from lab.until import until
-from rocket_rides import database
-from rocket_rides.database import one_row
-from rocket_rides.errors import Unavailable, in_one_line
+from unified_log import database
+from unified_log.database import one_row
+from unified_log.errors import Unavailable, in_one_line
 
 PAUSE = 0.05  # seconds
 AT_ONCE = 5000  # changes at once; transactions come whole

@@ -14,7 +14,7 @@ from lab.specification.core import Core
 from lab.specification.explorer import Refused
 from lab.specification.states import Consumer as Total
 from lab.specification.states import Database, Entry, Leader, Ride, State, Writer, is_true
-from rocket_rides.log import LARGEST_ID
+from unified_log.log import LARGEST_ID
 
 __all__ = ["Database", "Entry", "Ride", "Total"]  # of the specification
 

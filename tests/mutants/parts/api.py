@@ -197,7 +197,7 @@ MUTANTS = [
         "a leader that hangs while it is sent rows leads for ever",
         "wait_event = 'ClientWrite'",
         "wait_event = 'ClientRead'",
-        file="rocket_rides/standby.py",
+        file="unified_log/standby.py",
         tests="services/test_leader.py::test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby",
     ),
 ]

@@ -56,7 +56,7 @@ MUTANTS = [
         "a policy hides rows",
         '"row_security": "off",',
         '"row_security": "on",',
-        file="rocket_rides/session_settings.py",
+        file="unified_log/session_settings.py",
         tests="analytics/test_filtered.py::test_a_policy_ends_the_run_of_the_documented_role",
     ),
     runs(

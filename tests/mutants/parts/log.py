@@ -4,13 +4,13 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-log = partial(Mutant, file="rocket_rides/log/stream.py", tests="services/test_appending.py")
-decode = partial(Mutant, file="rocket_rides/log/entries.py", tests="fast/test_decode.py")
-terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms.py")
+log = partial(Mutant, file="unified_log/log/stream.py", tests="services/test_appending.py")
+decode = partial(Mutant, file="unified_log/log/entries.py", tests="fast/test_decode.py")
+terms = partial(Mutant, file="unified_log/terms.py", tests="services/test_terms.py")
 term = partial(Mutant, file="streamer/leaders_term.py", tests="services/test_terms.py")
-known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
+known = partial(Mutant, file="unified_log/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
-groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
+groups = partial(Mutant, file="unified_log/groups.py", tests="services/test_groups.py")
 member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
 readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
 
@@ -20,7 +20,7 @@ MUTANTS = [
         "a full Redis is taken for one that has appended",
         'raise LogFull("Redis is out of memory and refuses to append") from None',
         "return",
-        file="rocket_rides/log/errors.py",
+        file="unified_log/log/errors.py",
         tests="services/test_appending.py services/test_trimming.py",
     ),
     log(
@@ -67,7 +67,7 @@ MUTANTS = [
         "a reply of any size is kept whole",
         "            if size > LARGEST:",
         "            if False:",
-        file="rocket_rides/log/replies.py",
+        file="unified_log/log/replies.py",
         tests="services/test_huge_entries.py",
     ),
     groups(

@@ -15,7 +15,7 @@ outbox = partial(
     Mutant, file="analytics/proofs/outbox.py", tests="services/test_receipts_proved.py"
 )
 session = partial(
-    Mutant, file="rocket_rides/session_settings.py", tests="analytics/test_hostile_defaults.py"
+    Mutant, file="unified_log/session_settings.py", tests="analytics/test_hostile_defaults.py"
 )
 proofs = partial(Mutant, file="analytics/report/proofs.py", tests="fast/test_proofs_told.py")
 requests = partial(

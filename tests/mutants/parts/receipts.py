@@ -60,7 +60,7 @@ MUTANTS = [
         "a receipt begins a trace of its own",
         "{self.parent[:36]}{secrets.token_hex(8)}",
         "00-{secrets.token_hex(16)}-{secrets.token_hex(8)}",
-        file="rocket_rides/tracing.py",
+        file="unified_log/tracing.py",
         tests="services/test_traces.py",
     ),
     # TAKE.

@@ -7,10 +7,10 @@ import pytest
 
 from consumers.receipts.statements import COMPLETE, SWEEP
 from consumers.receipts.upkeep import PAGE, Upkeep
-from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
 from tests.support.desk import DELIVERED, REFUSED, Desk, Desks, counted, state
 from tests.support.world import World, drain, eventually, take, transaction
+from unified_log.errors import Unavailable
 
 LATE = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (cell_start() + 3, 5)"
 

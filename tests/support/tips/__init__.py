@@ -7,8 +7,8 @@ import msgspec
 
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
-from rocket_rides.database import one_row
-from rocket_rides.log import Data, Record, parse_data
+from unified_log.database import one_row
+from unified_log.log import Data, Record, parse_data
 
 # The row and its record commit together.
 TIP = """

@@ -19,7 +19,7 @@ import redis
 from redis._parsers.hiredis import NOT_ENOUGH_DATA, _HiredisParser
 from redis.exceptions import InvalidResponse
 
-from rocket_rides.log.entries import CUT_LONGER, MORE, cut
+from unified_log.log.entries import CUT_LONGER, MORE, cut
 
 LARGEST = 20_000_000  # bytes; the largest batch of records takes 18 MB
 # In a larger reply. An array that begins with a string is one entry's fields, or something short.

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from rocket_rides.database import one_row
-from rocket_rides.log import Log
+from unified_log.database import one_row
+from unified_log.log import Log
 
 # The oid, because a cluster has several databases, and another one may get this one's name. All
 # copies of a cluster have its identifier: a restored database finds the group that it had before.

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 import psycopg
 
-from rocket_rides.database import one_row
+from unified_log.database import one_row
 
 TRY = "SELECT pg_try_advisory_lock(%s)"
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import redis
 
-from rocket_rides.log import names
-from rocket_rides.log.entries import START, Entry, entries
-from rocket_rides.log.errors import appending_errors, naming_the_server
-from rocket_rides.log.replies import BoundedParser
-from rocket_rides.terms import Term
-from rocket_rides.tracing import parse
+from unified_log.log import names
+from unified_log.log.entries import START, Entry, entries
+from unified_log.log.errors import appending_errors, naming_the_server
+from unified_log.log.replies import BoundedParser
+from unified_log.terms import Term
+from unified_log.tracing import parse
 
 ID, TYPE, DATA, PREV, TERM = (
     field.decode() for field in (names.ID, names.TYPE, names.DATA, names.PREV, names.TERM)

@@ -8,8 +8,8 @@ An entry is, in fields and values,
 the record's public JSON, is about. `prev` is the position of the record before it, so that a reader
 at 520 knows it has missed nothing, and a reader further back knows that it has. `term` is the
 leader's, and tells a reader whether the entry comes from its own database: see
-`rocket_rides.terms`. Where a record belongs to a trace, `traceparent` and `tracestate` follow
-(`rocket_rides.tracing`).
+`unified_log.terms`. Where a record belongs to a trace, `traceparent` and `tracestate` follow
+(`unified_log.tracing`).
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rocket_rides.log import names
-from rocket_rides.terms import NO_TERM
-from rocket_rides.tracing import Trace, parse
+from unified_log.log import names
+from unified_log.terms import NO_TERM
+from unified_log.tracing import Trace, parse
 
 SomeData = TypeVar("SomeData", bound="Data")
 

@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocket_rides.log.entries import LARGEST_ID, Entry, Invalid, as_numbers, decode
-from rocket_rides.log.places import GREATEST, SMALLEST, Range, RedisId, after, before
-from rocket_rides.log.stream import Log
+from unified_log.log.entries import LARGEST_ID, Entry, Invalid, as_numbers, decode
+from unified_log.log.places import GREATEST, SMALLEST, Range, RedisId, after, before
+from unified_log.log.stream import Log
 
 PAGE = 1000  # entries
 POLL = 1.0  # seconds that a single read waits for a new entry

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rocket_rides.log.entries import (
+from unified_log.log.entries import (
     CUT_LONGER,
     Entry,
     Invalid,
@@ -18,7 +18,7 @@ from rocket_rides.log.entries import (
     cut,
     decode,
 )
-from rocket_rides.log.places import EPOCH
+from unified_log.log.places import EPOCH
 
 IN_JSON = """
 The JSON of an entry has

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from rocket_rides.errors import Unavailable
+from unified_log.errors import Unavailable
 
 TERM_BYTES = 8  # random ones; hexadecimal digits in the log and in Postgres
 NO_TERM = b""  # of entries that are older than the first term

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import redis
 
 from rocket_rides import words
-from rocket_rides.log.entries import START, as_numbers
-from rocket_rides.log.lines import appended_at, json_line
-from rocket_rides.log.places import GREATEST, SMALLEST, after
-from rocket_rides.log.stream import Log
+from unified_log.log.entries import START, as_numbers
+from unified_log.log.lines import appended_at, json_line
+from unified_log.log.places import GREATEST, SMALLEST, after
+from unified_log.log.stream import Log
 
 PAGE = 1000  # pending entries
 IN_JSON = """

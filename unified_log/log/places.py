@@ -18,8 +18,8 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from rocket_rides import durations
-from rocket_rides.log.entries import LARGEST_ID, as_numbers
+from unified_log import durations
+from unified_log.log.entries import LARGEST_ID, as_numbers
 
 RedisId = tuple[int, int]  # milliseconds, and a number: in a form that compares
 

@@ -1,10 +1,10 @@
-"""`python -m rocket_rides.log`: shows the log's entries, a range of them, or new ones.
+"""`python -m unified_log.log`: shows the log's entries, a range of them, or new ones.
 
-    python -m rocket_rides.log --from 14:30 --to 14:35
-    python -m rocket_rides.log --from 521 --to 530 --json
-    python -m rocket_rides.log --reverse --count 10 --type rating.create
-    python -m rocket_rides.log --follow
-    python -m rocket_rides.log --pending
+    python -m unified_log.log --from 14:30 --to 14:35
+    python -m unified_log.log --from 521 --to 530 --json
+    python -m unified_log.log --reverse --count 10 --type rating.create
+    python -m unified_log.log --follow
+    python -m unified_log.log --pending
 
 A line has the time at which Redis took the entry, the entry's id in the stream, its position and
 type, the position before, the term, which tells a reader whether the entry is its own database's,
@@ -35,13 +35,14 @@ from collections.abc import Iterator, Sequence
 
 import redis
 
-from rocket_rides import durations, fleet, settings, words
-from rocket_rides.errors import in_one_line
-from rocket_rides.log import LARGEST_ID, Log, lines, pending, places
-from rocket_rides.log.queries import Query, selected
-from rocket_rides.process import Parser
+from rocket_rides import fleet, settings, words
+from unified_log import durations
+from unified_log.errors import in_one_line
+from unified_log.log import LARGEST_ID, Log, lines, pending, places
+from unified_log.log.queries import Query, selected
+from unified_log.process import Parser
 
-PROGRAM = "python -m rocket_rides.log"
+PROGRAM = "python -m unified_log.log"
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

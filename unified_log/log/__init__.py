@@ -1,6 +1,6 @@
 """The log: a Redis stream whose entries form a chain."""
 
-from rocket_rides.log.entries import (
+from unified_log.log.entries import (
     CUT_LONGER,
     KEPT,
     LARGEST_ID,
@@ -15,8 +15,8 @@ from rocket_rides.log.entries import (
     entries,
     parse_data,
 )
-from rocket_rides.log.errors import Clustered, Forbidden, LogExhausted, LogFull, naming_the_server
-from rocket_rides.log.stream import Log, Packed, Staged, packed
+from unified_log.log.errors import Clustered, Forbidden, LogExhausted, LogFull, naming_the_server
+from unified_log.log.stream import Log, Packed, Staged, packed
 
 __all__ = [
     "CUT_LONGER",

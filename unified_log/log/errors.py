@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import redis
 
-from rocket_rides.errors import Refused
+from unified_log.errors import Refused
 
 # Redis Cluster's answers that no waiting changes: the log, or the rollup's set, is elsewhere.
 ELSEWHERE = ("MOVED", "ASK", "CROSSSLOT")

@@ -12,7 +12,7 @@ from itertools import zip_longest
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from rocket_rides.errors import in_one_line
+from unified_log.errors import in_one_line
 
 UNRESOLVED = "its name can't be resolved"
 # As psycopg lists an attempt.

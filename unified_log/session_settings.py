@@ -1,6 +1,6 @@
 """What our statements depend on, set in every session with Postgres, whatever its defaults.
 
-A server, a database or a role may have any default; `rocket_rides.database` sets these when it
+A server, a database or a role may have any default; `unified_log.database` sets these when it
 opens a session. It does so in a statement, since poolers refuse options in the startup message. A
 process passes what else it needs, such as its time-outs, when it connects.
 

@@ -10,10 +10,10 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
-from rocket_rides import session_settings, unreachable
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.settings import PROJECT
+from unified_log import session_settings, unreachable
+from unified_log.errors import Refused, Unavailable, in_one_line
 
 Row = TypeVar("Row")
 
@@ -56,7 +56,7 @@ def connect(
 ) -> psycopg.Connection:
     """Open an autocommit connection with `session` settings such as lock_timeout="1s".
 
-    They are added to what every session has (`rocket_rides.session_settings`). Transactions are
+    They are added to what every session has (`unified_log.session_settings`). Transactions are
     opened where they are needed, with `connection.transaction()`. pg_stat_activity shows `name`.
     Raises Unavailable when the server can't be reached, and Refused as `configure` does.
     """

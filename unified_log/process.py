@@ -12,12 +12,12 @@ from types import FrameType
 from typing import NoReturn
 
 from rocket_rides import logs, time_zone
-from rocket_rides.errors import Refused, Unavailable, in_one_line
-from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
 from rocket_rides.settings import Settings
-from rocket_rides.waiting import FIRST_DELAY, Progress
 from rocket_rides.words import escaped
+from unified_log.errors import Refused, Unavailable, in_one_line
+from unified_log.faults import InjectedCrash
+from unified_log.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from itertools import count
 
 import psycopg
 
-from rocket_rides import sessions
-from rocket_rides.locks import Lock, try_lock
-from rocket_rides.process import Stop
-from rocket_rides.waiting import Progress
+from unified_log import sessions
+from unified_log.locks import Lock, try_lock
+from unified_log.process import Stop
+from unified_log.waiting import Progress
 
 POLL = 0.2  # seconds between attempts to take the lead
 LOOKS_AT_LEADER = 5  # attempts between two checks whether the leader hangs
