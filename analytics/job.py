@@ -14,7 +14,7 @@ of the rides between two cuts; the marks are the cuts at which a total is wanted
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
 change, and a reset is exact wherever its consumer stands by then. There is one exception: an
-operator's repair (`python -m streamer.repair`) may count records that somebody staged below
+operator's repair (`python -m unified_log.repair`) may count records that somebody staged below
 `last_sent`. That changes what earlier rides add up to, so a run in which it happens ends without a
 result, and the next one reads all rides again.
 """

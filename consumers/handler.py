@@ -15,7 +15,7 @@ from unified_log.log import Record
 
 logger = logging.getLogger("consumer")
 
-# Somebody who knows no handler, such as `streamer.repair`, asks for it.
+# Somebody who knows no handler, such as `unified_log.repair`, asks for it.
 RECOUNT_IS_DUE = """
     SELECT EXISTS (SELECT FROM checkpoints WHERE kind = %s AND name = %s AND recount)
 """

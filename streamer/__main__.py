@@ -28,16 +28,16 @@ import psycopg
 import redis
 
 from rocket_rides import settings, telemetry
-from streamer import checks
-from streamer.doorbell import Doorbell
-from streamer.drain import Streamer
-from streamer.trimming import Caps, Trimmer
-from streamer.upkeep import Alarms, Upkeep
 from unified_log import database, process, session_settings, sessions, waiting
 from unified_log.faults import strikes
 from unified_log.locks import Lock
 from unified_log.log import Log, LogExhausted, LogFull
 from unified_log.standby import wait_for_the_lead
+from unified_log.streamer import checks
+from unified_log.streamer.doorbell import Doorbell
+from unified_log.streamer.drain import Streamer
+from unified_log.streamer.trimming import Caps, Trimmer
+from unified_log.streamer.upkeep import Alarms, Upkeep
 from unified_log.tracing import fields
 
 logger = logging.getLogger("streamer")
@@ -126,8 +126,8 @@ def lead(
         else:
             if upkeep.rounds > 1:  # a second without an error
                 progress.made()
-            if streamer.barrier.waiting:
-                stop.wait(streamer.barrier.pause)
+            if unified_log.streamer.barrier.waiting:
+                stop.wait(unified_log.streamer.barrier.pause)
             elif doorbell.armed:
                 woken = doorbell.wait(stop, IDLE_POLL)
             else:

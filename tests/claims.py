@@ -23,12 +23,14 @@ CLAIMS = {
     ),
     "order": Claim(
         "The log is in the order of positions.",
-        "streamer/barrier.py",
+        "unified_log/streamer/barrier.py",
         2,
         again="Even ids drawn between the barrier's two looks keep that order.",
     ),
     "order-of-kinds": Claim(
-        "Records whose table is still being made keep that order, too.", "streamer/barrier.py", 2
+        "Records whose table is still being made keep that order, too.",
+        "unified_log/streamer/barrier.py",
+        2,
     ),
     "gap-noticed": Claim("A reader notices what the log has lost.", "consumers/digest.py", 3),
     "gap-healed": Claim(
@@ -53,12 +55,14 @@ CLAIMS = {
         12,
     ),
     "chain": Claim("Each entry names the record before it.", "unified_log/log/stream.py", 3),
-    "deleted-as-sent": Claim("No record is deleted unsent.", "streamer/drain.py", 4),
+    "deleted-as-sent": Claim("No record is deleted unsent.", "unified_log/streamer/drain.py", 4),
     "one-transaction": Claim(
         "Total and checkpoint move in one transaction.", "consumers/reader.py", 4
     ),
-    "trimming": Claim("Trimming follows the slowest reader.", "streamer/trimming.py", 6),
-    "cap": Claim("The log does not outgrow Redis.", "streamer/trimming.py", 6),
+    "trimming": Claim(
+        "Trimming follows the slowest reader.", "unified_log/streamer/trimming.py", 6
+    ),
+    "cap": Claim("The log does not outgrow Redis.", "unified_log/streamer/trimming.py", 6),
     "other-types": Claim(
         "A reader passes records of types that it does not handle, and misses none of its own.",
         "consumers/digest.py",
@@ -66,7 +70,7 @@ CLAIMS = {
     ),
     "third-kind": Claim(
         "A kind of record that is added while the fleet runs counts exactly.",
-        "streamer/drain.py",
+        "unified_log/streamer/drain.py",
         4,
     ),
     "kinds-count": Claim(
@@ -86,7 +90,9 @@ CLAIMS = {
         8,
     ),
     "durable": Claim(
-        "The streamer warns of a setting that may lose commits.", "streamer/checks.py", 9
+        "The streamer warns of a setting that may lose commits.",
+        "unified_log/streamer/checks.py",
+        9,
     ),
     "no-record": Claim("An entry that is no record stops no reader.", "consumers/digest.py", 10),
     "committed": Claim(

@@ -14,8 +14,8 @@ from consumers.totals.total import Total
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand
-from streamer.drain import Streamer
 from unified_log.log import START, Log
+from unified_log.streamer.drain import Streamer
 
 ENTRIES = 200_000
 ROUNDS = 5

@@ -11,8 +11,8 @@ from demo.embedded.stream_servers import REDIS
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import STREAM, Stand
-from streamer.drain import Streamer
 from unified_log import database, session_settings
+from unified_log.streamer.drain import Streamer
 
 RECORDS = 200_000
 ROUNDS = 3

@@ -6,7 +6,7 @@ import psycopg
 
 from lab.benchmarks.stand import PATIENCE
 from rocket_rides.settings import Settings
-from streamer.drain import Streamer
+from unified_log.streamer.drain import Streamer
 
 BATCH: int = Settings.model_fields["batch_size"].default
 STAGE = """

@@ -68,7 +68,7 @@ class Core(System):
         """writer {writer} crashes or rolls back"""
         return s.but(writers=swap(s.writers, named(s.writers, writer)))
 
-    # Streamers: unified_log/terms.py, streamer/barrier.py, streamer/drain.py.
+    # Streamers: unified_log/terms.py, unified_log/streamer/barrier.py, unified_log/streamer/drain.py.
 
     def overtakes(self, s: State, new_term: int) -> State:
         """a streamer takes the lead from the one that has it, and begins term {new_term}"""

@@ -62,7 +62,7 @@ CREATE TABLE staged_log_records (
     )
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 
--- A record that is staged while the streamer sleeps wakes it (`streamer/doorbell.py`).
+-- A record that is staged while the streamer sleeps wakes it (`unified_log/streamer/doorbell.py`).
 --
 -- The sequence is a flag: the bell is armed while it has a last value. Sequences are outside of
 -- transactions, so everyone sees at once what setval() wrote. Reading one waits for nobody, and a
@@ -84,7 +84,7 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 -- One row: the position of the last record that the streamer sent and committed, and how many it has
 -- sent in all.
 --
--- Each record counts once; also one that `streamer.repair` took out of the outbox unsent. Together
+-- Each record counts once; also one that `unified_log.repair` took out of the outbox unsent. Together
 -- with what is staged, that is all of `log_records`.
 CREATE TABLE streamer_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),

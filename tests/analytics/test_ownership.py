@@ -9,12 +9,12 @@ import pytest
 
 from analytics.steps import Step
 from demo.embedded.servers import Postgres, Redis
-from streamer.repair import repair
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
 from tests.support.clusters import fresh_world
 from tests.support.world import World
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
+from unified_log.repair import repair
 
 LEAD = """
     INSERT INTO terms (after, term) SELECT last_sent_id, %s FROM streamer_state

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streamer.upkeep import AN_HOUR, Alarms
+from unified_log.streamer.upkeep import AN_HOUR, Alarms
 from unified_log.waiting import Progress
 
 
@@ -79,6 +79,6 @@ def test_what_stays_true_is_said_again_after_an_hour(
         alarms.say(broken)
     assert caplog.messages == ["broken"]
     an_hour_later = time.monotonic() + AN_HOUR
-    monkeypatch.setattr("streamer.upkeep.time.monotonic", lambda: an_hour_later)
+    monkeypatch.setattr("unified_log.streamer.upkeep.time.monotonic", lambda: an_hour_later)
     alarms.say(broken)
     assert caplog.messages == ["broken"] * 2

@@ -31,7 +31,7 @@ SYSTEMS = {
         "services/test_booking.py::test_a_ride_whose_record_cannot_be_staged_is_not_taken",
     ),
     "the outbox's batches": System(
-        "streamer/drain.py",
+        "unified_log/streamer/drain.py",
         "batch",
         "services/test_streamer.py::test_five_thousand_staged_at_once_go_out_in_batches",
     ),

@@ -15,11 +15,11 @@ from consumers.checkpoint import MOVE
 from consumers.gaps import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
-from streamer.barrier import Barrier
 from tests.support.entries import RIDE
 from tests.support.recorded import Recorded, Scenario, recordable, recorded_on, two_batches
 from tests.support.world import catch_up, drain, take, transaction
 from unified_log.log import Staged, decode
+from unified_log.streamer.barrier import Barrier
 from unified_log.terms import Range, Term, Terms
 
 Patch = pytest.MonkeyPatch

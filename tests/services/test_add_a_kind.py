@@ -7,11 +7,11 @@ import pytest
 from consumers.gaps import Gap, Healed
 from consumers.reader import Reader
 from rocket_rides.settings import PROJECT
-from streamer.repair import repair
 from tests.support.disasters import flush, stranded
 from tests.support.tips import TIP, Tips, tip
 from tests.support.world import World, drain, eventually
 from unified_log.database import one_row
+from unified_log.repair import repair
 
 PAGE = (PROJECT / "docs/add-a-kind.md").read_text()
 KIND = (PROJECT / "tests/support/tips/3_tips.sql").read_text()

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
-from streamer.barrier import Barrier
-from streamer.drain import Step
 from tests.support.clusters import fresh_world
 from tests.support.world import World, chained, drain, take, transaction
 from unified_log.faults import InjectedCrash, crash_at
+from unified_log.streamer.barrier import Barrier
+from unified_log.streamer.drain import Step
 
 
 @pytest.mark.proves("order")
@@ -22,7 +22,7 @@ def test_the_log_waits_for_a_transaction_that_drew_a_lower_position(world: World
         [first] = take(slow, "100")
         later = world.take(3, 4)
         assert drain(streamer) == 0
-        assert streamer.barrier.waiting
+        assert unified_log.streamer.barrier.waiting
         slow.commit()
     assert drain(streamer) == 3
     assert [record.id for record in world.records()] == [first, *later]
@@ -155,7 +155,7 @@ def test_a_prepared_transaction_is_waited_for(world: World) -> None:
 def test_the_wait_names_the_session_it_is_for(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamer.barrier.FIRST_NOTICE", 0)
+    monkeypatch.setattr("unified_log.streamer.barrier.FIRST_NOTICE", 0)
     barrier = Barrier(world.connect())
     with transaction(world) as slow:
         take(slow, 1)

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from streamer.leaders_term import BEGIN, leave_out
 from tests.support.disasters import limited_redis
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
 from unified_log.errors import Unavailable
+from unified_log.streamer.leaders_term import BEGIN, leave_out
 from unified_log.terms import RESTORE_STATE, StateLost
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"
@@ -81,9 +81,9 @@ def test_the_advice_about_such_a_row_waits_for_rides_in_flight(world: World) -> 
     with transaction(world) as slow:
         take(slow, 7)
         bare = world.value("INSERT INTO rides (distance) VALUES (5) RETURNING id")
-        with pytest.raises(Unavailable, match=f"row {bare} .* python -m streamer.repair"):
+        with pytest.raises(Unavailable, match=f"row {bare} .* python -m unified_log.repair"):
             world.streamer()
-        repairer = world.service("streamer.repair").says("the log waits until")
+        repairer = world.service("unified_log.repair").says("the log waits until")
         assert leave_out(world.connect(), world.start + 2) == 0
         slow.commit()
     assert repairer.process.wait(30) == 0

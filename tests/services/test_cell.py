@@ -29,7 +29,7 @@ REFUSING = [
     "migrations",
     "api",
     "streamer",
-    "streamer.repair",
+    "unified_log.repair",
     "consumers consumer0",
     "consumers.ratings stars",
     "consumers.rollup",

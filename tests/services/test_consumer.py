@@ -17,7 +17,6 @@ from consumers.reader import LONGEST_REST, SMALLEST_BATCH, Reader
 from consumers.round import Step
 from consumers.running import IDLE_ROUND
 from consumers.totals.total import Total
-from streamer.drain import Step as SendStep
 from tests.support.clock import Clock
 from tests.support.clusters import each_stream_server
 from tests.support.disasters import cut_newest, flush
@@ -25,6 +24,7 @@ from tests.support.world import Consumer, World, catch_up, drain, eventually, ex
 from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.log import START, Entry
+from unified_log.streamer.drain import Step as SendStep
 
 
 def add(world: World, data: bytes) -> None:

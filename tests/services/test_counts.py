@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 
 from consumers.rollup import marker
-from streamer.repair import repair
 from tests.support.disasters import lose, stranded
 from tests.support.facts import counts
 from tests.support.looks import reader, seen
@@ -14,6 +13,7 @@ from tests.support.rollup import hurry, lead
 from tests.support.world import World, catch_up, drain, eventually
 from unified_log.database import one_row
 from unified_log.log import Log
+from unified_log.repair import repair
 from unified_log.terms import RESTORE_STATE
 from watch.facts import Counts
 

@@ -11,11 +11,11 @@ import pytest
 
 import streamer.__main__ as streaming
 from api.booking import TAKE
-from streamer.doorbell import ARM, Doorbell
-from streamer.upkeep import Alarms
 from tests.support.world import PATIENCE, World, eventually, take, transaction
 from unified_log import session_settings
 from unified_log.process import Stop
+from unified_log.streamer.doorbell import ARM, Doorbell
+from unified_log.streamer.upkeep import Alarms
 from unified_log.tracing import NO_TRACE
 from unified_log.waiting import Progress
 

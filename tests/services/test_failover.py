@@ -13,11 +13,11 @@ from consumers.totals.total import Total
 from demo.embedded.servers import Redis
 from lab.chaos.postgres_pair import PostgresPair, connect
 from lab.chaos.redis_pair import client
-from streamer.drain import Streamer
 from tests.support.api import Api
 from tests.support.clusters import postgres_pair, redis_pair, world_on_pair
 from tests.support.world import Consumer, World, drain, eventually, exact, take
 from unified_log.log import Log
+from unified_log.streamer.drain import Streamer
 
 KEY = {"Idempotency-Key": "k"}
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

@@ -5,10 +5,10 @@ from typing import Any
 from api import consumers
 from api.pool import SESSION
 from lab.ports import free_ports
-from streamer.trimming import Caps, Trimmer
 from tests.support.api import Api
 from tests.support.world import World, catch_up, drain
 from unified_log.log import START
+from unified_log.streamer.trimming import Caps, Trimmer
 
 AGES = """
     UPDATE rides SET created_at = now() - make_interval(secs => 100000 - 1000 * (id - cell_start()))

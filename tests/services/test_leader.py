@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from streamer import checks
-from streamer.upkeep import Alarms
 from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, eventually, transaction
 from unified_log.locks import Lock, try_lock
+from unified_log.streamer import checks
+from unified_log.streamer.upkeep import Alarms
 
 ATTEMPTS = 4
 # Leaders: a standby that has stood by for a second is called the same.

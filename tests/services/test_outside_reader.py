@@ -9,12 +9,12 @@ from typing import Any
 
 from lab.chaos.backup import Backup
 from rocket_rides.settings import PROJECT
-from streamer.repair import repair
 from tests.support.clusters import restore
 from tests.support.disasters import stranded
 from tests.support.entries import RIDE, named
 from tests.support.world import World, drain
 from unified_log.log import Entry, as_numbers
+from unified_log.repair import repair
 
 PAGE = (PROJECT / "docs/writing-a-consumer.md").read_text()
 CREATE_ROLE, REGISTER, BOUNDS, HEAL, MOVE = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from streamer.trimming import Caps, Trimmer
 from tests.support.clusters import each_stream_server
 from tests.support.world import World, catch_up, eventually, exact
 from unified_log.log import START
+from unified_log.streamer.trimming import Caps, Trimmer
 
 A_DAY = 86_400.0
 

@@ -9,7 +9,6 @@ import pytest
 from lab.chaos.backup import Backup
 from rocket_rides.health import is_at_work
 from rocket_rides.receipts import WEBHOOK_ID
-from streamer.drain import Step as SendStep
 from tests.support.clusters import restore
 from tests.support.entries import named
 from tests.support.receipts import SOON, STEPS, Staff, crash, sent
@@ -23,6 +22,7 @@ from tests.support.receiver import (
 from tests.support.world import World, drain, eventually
 from unified_log import sessions
 from unified_log.faults import InjectedCrash, crash_at
+from unified_log.streamer.drain import Step as SendStep
 
 
 @pytest.mark.parametrize("names", [("one", "other"), ("one", "one")])

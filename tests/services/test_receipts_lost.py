@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from streamer.repair import repair
 from tests.support.clusters import each_stream_server
 from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
 from tests.support.receipts import SOON, Staff, crash, sent
 from tests.support.world import World, drain, eventually
+from unified_log.repair import repair
 
 LOSSES: dict[str, Callable[[Staff], object]] = {
     "a flush": lambda staff: flush(staff.world),

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import redis
 
-from streamer import checks
-from streamer.upkeep import Alarms
 from tests.support.looks import look, said
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.secure import PASSWORD, USERS, let_in
 from tests.support.world import World, eventually
 from unified_log.log import START, Forbidden, Log
+from unified_log.streamer import checks
+from unified_log.streamer.upkeep import Alarms
 
 GREATEST_ID = f"{2**64 - 1}-{2**64 - 1}"
 ONE_FOR_ALL = "rides"

@@ -12,11 +12,11 @@ from api.outages import PAUSE
 from api.pool import ALL_IN_USE, UNREACHABLE
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
-from streamer.doorbell import Doorbell
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.clusters import fresh_world
 from tests.support.disasters import trigger
 from tests.support.world import World, eventually, transaction
+from unified_log.streamer.doorbell import Doorbell
 
 SAYING_SO = "; the ride was not taken"
 PAGE = (PROJECT / "docs/api.md").read_text()

@@ -5,12 +5,12 @@ import re
 import pytest
 
 from consumers import rides
-from streamer import checks
-from streamer.repair import repair
 from tests.support.disasters import stranded
 from tests.support.resets import ASK
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
 from unified_log.errors import Overtaken, Unavailable
+from unified_log.repair import repair
+from unified_log.streamer import checks
 
 WITHOUT_IT = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
@@ -86,10 +86,10 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     stranded(world)
     assert catch_up(past)[1] == 70
     late = world.start + 2
-    world.service("streamer").says(f"never sent: records {late}; python -m streamer.repair")
+    world.service("streamer").says(f"never sent: records {late}; python -m unified_log.repair")
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
-    repairer = world.service("streamer.repair").says(
+    repairer = world.service("unified_log.repair").says(
         f"repaired; the log will never contain these records: {late}"
     )
     assert repairer.process.wait(30) == 0
@@ -151,14 +151,14 @@ def test_nothing_is_repaired_twice(world: World) -> None:
     assert repair(world.connect()) == ([world.start + 2], ["consumer0"])
     assert repair(world.connect()) == ([], [])
     assert world.value("SELECT count(*) FROM checkpoints WHERE recount") == 1
-    service = world.service("streamer.repair").says("nothing to repair")
+    service = world.service("unified_log.repair").says("nothing to repair")
     assert service.process.wait(30) == 0
 
 
 def test_nothing_is_repaired_while_more_would_come(world: World) -> None:
     stranded(world)
     world.connection.execute("ALTER SEQUENCE log_position CACHE 10")
-    service = world.service("streamer.repair")
+    service = world.service("unified_log.repair")
     assert service.process.wait(30) == 1
     [line] = service.output.read_text().splitlines()
     assert line.startswith("not repaired: the sequence log_position was changed: it has CACHE 10")
@@ -170,7 +170,7 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
     stranded(world)
     with transaction(world) as slow:
         take(slow, 60)
-        repairer = world.service("streamer.repair").says(
+        repairer = world.service("unified_log.repair").says(
             "the log waits until this transaction ends"
         )
         assert world.staged() == 1

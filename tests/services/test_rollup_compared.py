@@ -14,10 +14,10 @@ from analytics.ownership import require_no_repair
 from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
 from analytics.reconcile import the_only_run
 from analytics.result import Mismatch, RollupVerdict, Tally
-from streamer.repair import repair
 from tests.support.rollup import hurry, lead, send_at
 from tests.support.world import World
 from unified_log.errors import Unavailable
+from unified_log.repair import repair
 
 Proved = tuple[RollupVerdict, list[Mismatch]]
 FIRST = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)

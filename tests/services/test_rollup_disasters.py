@@ -19,7 +19,6 @@ from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.step import Step
 from consumers.running import IDLE_ROUND, rounds
 from lab.chaos.backup import Backup
-from streamer.repair import repair
 from tests.support.clusters import each_stream_server, restore
 from tests.support.disasters import flush, stranded
 from tests.support.entries import RIDE
@@ -40,6 +39,7 @@ from unified_log.faults import InjectedCrash, crash_at
 from unified_log.log import Staged
 from unified_log.log.names import ick_keys, rollup_key
 from unified_log.process import Stop
+from unified_log.repair import repair
 from unified_log.waiting import Progress
 
 MINUTES = [(f"2026-03-01 10:{minute:02}:30Z", minute + 1) for minute in range(10)]

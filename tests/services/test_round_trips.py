@@ -12,12 +12,7 @@ from consumers.receipts.worker import IDLE_ROUND as WORKERS_IDLE_ROUND
 from consumers.running import IDLE_ROUND
 from demo.embedded.servers import Redis
 from rocket_rides.settings import PROJECT
-from streamer import checks
 from streamer.__main__ import IDLE_POLL
-from streamer.doorbell import Doorbell
-from streamer.drain import Streamer
-from streamer.trimming import Caps, Trimmer
-from streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
@@ -27,6 +22,11 @@ from tests.support.receiver import Receiver
 from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, drain
 from unified_log import session_settings
+from unified_log.streamer import checks
+from unified_log.streamer.doorbell import Doorbell
+from unified_log.streamer.drain import Streamer
+from unified_log.streamer.trimming import Caps, Trimmer
+from unified_log.streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from watch.watching import UNSEEN
 
 PAGE = (PROJECT / "docs/performance.md").read_text()

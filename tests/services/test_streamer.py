@@ -8,13 +8,13 @@ import psycopg
 import pytest
 
 from rocket_rides.settings import PROJECT
-from streamer.drain import NEXT_BATCH, Step
-from streamer.repair import COUNT_REPAIRED
 from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, drain, exact
 from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at, listening
 from unified_log.log import START
+from unified_log.repair import COUNT_REPAIRED
+from unified_log.streamer.drain import NEXT_BATCH, Step
 from unified_log.tracing import LONGEST_STATE
 
 

@@ -5,11 +5,11 @@ from contextlib import nullcontext
 
 import pytest
 
-from streamer.drain import Step
 from tests.support.clusters import fresh_world
 from tests.support.world import World, catch_up, drain, exact
 from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at
+from unified_log.streamer.drain import Step
 
 TERMS = "SELECT after, term, void FROM terms ORDER BY after"
 

@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from streamer.trimming import Caps, Trimmer
 from tests.support.clusters import each_stream_server
 from tests.support.disasters import trigger
 from tests.support.looks import seen
@@ -12,6 +11,7 @@ from tests.support.receipts import Staff, sent
 from tests.support.receiver import Receiver
 from tests.support.world import World, catch_up, drain, eventually
 from unified_log.log import START, LogFull, Staged
+from unified_log.streamer.trimming import Caps, Trimmer
 from unified_log.terms import Term
 from watch.facts import Receipts
 

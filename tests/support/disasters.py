@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import psycopg
 
-from streamer import checks
 from tests.support.world import World, drain, take
 from unified_log.database import one_row
+from unified_log.streamer import checks
 
 
 def flush(world: World) -> None:

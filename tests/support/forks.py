@@ -30,7 +30,7 @@ IMPORTED = (
     "unified_log.log",
     "demo.simulator.client",
     "demo.simulator.customer",
-    "streamer.upkeep",
+    "unified_log.streamer.upkeep",
     "watch.server",
 )
 # The interpreter that forks, one for each test process: it starts with the first service.

@@ -12,10 +12,10 @@ from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Struck, read
-from streamer.drain import Streamer
 from tests.support.clusters import fresh_world, migrated
 from tests.support.disasters import flush
 from tests.support.world import Consumer, World, catch_up, drain, eventually
+from unified_log.streamer.drain import Streamer
 
 # A database with a slot can't be dropped.
 FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"

@@ -18,10 +18,10 @@ from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
 from lab.until import until
 from rocket_rides.settings import Settings
-from streamer.drain import Streamer
 from tests.support.forks import Process
 from unified_log import database, session_settings
 from unified_log.log import Invalid, Log, Record, decode
+from unified_log.streamer.drain import Streamer
 
 # Seconds; only a broken test waits that long. Mutants break tests by the hundred, so they are told
 # to wait for less.

@@ -59,7 +59,7 @@ MUTANTS = [
         "every record is a ride's",
         "object || '.' || action AS type",
         "'ride.create' AS type",
-        file="streamer/drain.py",
+        file="unified_log/streamer/drain.py",
         tests="services/test_add_a_kind.py::test_a_kind_that_is_added_while_the_fleet_runs_counts"
         "_through_crashes_and_a_lost_log",
     ),

@@ -7,12 +7,12 @@ from tests.mutants.mutant import Mutant
 log = partial(Mutant, file="unified_log/log/stream.py", tests="services/test_appending.py")
 decode = partial(Mutant, file="unified_log/log/entries.py", tests="fast/test_decode.py")
 terms = partial(Mutant, file="unified_log/terms.py", tests="services/test_terms.py")
-term = partial(Mutant, file="streamer/leaders_term.py", tests="services/test_terms.py")
+term = partial(Mutant, file="unified_log/streamer/leaders_term.py", tests="services/test_terms.py")
 known = partial(Mutant, file="unified_log/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
 groups = partial(Mutant, file="unified_log/groups.py", tests="services/test_groups.py")
 member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
-readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
+readers = partial(Mutant, file="unified_log/streamer/trimming.py", tests="services/test_readers.py")
 
 MUTANTS = [
     log("each record of a batch is chained to the one before the batch", "  prev = id\n", ""),

@@ -4,17 +4,19 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-barrier = partial(Mutant, file="streamer/barrier.py", tests="services/test_barrier.py")
-drain = partial(Mutant, file="streamer/drain.py", tests="services/test_streamer.py")
-doorbell = partial(Mutant, file="streamer/doorbell.py", tests="services/test_doorbell.py")
+barrier = partial(Mutant, file="unified_log/streamer/barrier.py", tests="services/test_barrier.py")
+drain = partial(Mutant, file="unified_log/streamer/drain.py", tests="services/test_streamer.py")
+doorbell = partial(
+    Mutant, file="unified_log/streamer/doorbell.py", tests="services/test_doorbell.py"
+)
 trimming = partial(
     Mutant,
-    file="streamer/trimming.py",
+    file="unified_log/streamer/trimming.py",
     tests="services/test_trimming.py services/test_readers.py",
 )
-checks = partial(Mutant, file="streamer/checks.py", tests="services/test_repair.py")
-upkeep = partial(Mutant, file="streamer/upkeep.py", tests="services/test_leader.py")
-repair = partial(Mutant, file="streamer/repair.py", tests="services/test_repair.py")
+checks = partial(Mutant, file="unified_log/streamer/checks.py", tests="services/test_repair.py")
+upkeep = partial(Mutant, file="unified_log/streamer/upkeep.py", tests="services/test_leader.py")
+repair = partial(Mutant, file="unified_log/repair.py", tests="services/test_repair.py")
 
 MUTANTS = [
     barrier(

@@ -12,12 +12,12 @@ from typing import NamedTuple, cast
 import psycopg
 
 from rocket_rides import telemetry
-from streamer import leaders_term
-from streamer.barrier import Barrier
 from unified_log import terms
 from unified_log.errors import Overtaken
 from unified_log.faults import reached
 from unified_log.log import Log, Packed, Staged, packed
+from unified_log.streamer import leaders_term
+from unified_log.streamer.barrier import Barrier
 from unified_log.tracing import Trace, parse
 
 # Starts in the index at last_sent, so it never visits the rows that were deleted before.

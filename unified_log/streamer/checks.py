@@ -119,7 +119,7 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")
     return [
         f"stranded (staged too late) and never sent: records {named};"
-        " python -m streamer.repair gets them counted"
+        " python -m unified_log.repair gets them counted"
     ]
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 import psycopg
 import redis
 
-from streamer import checks
-from streamer.trimming import Trimmer
 from unified_log.log import Clustered, Log
+from unified_log.streamer import checks
+from unified_log.streamer.trimming import Trimmer
 
 logger = logging.getLogger(__name__)
 

@@ -71,7 +71,7 @@ def begin(connection: psycopg.Connection) -> Term:
     if row := connection.execute(NEVER_SENT).fetchone():
         raise Unavailable(
             f"row {row[0]} was inserted without its record, so the log can't have it. Nothing is"
-            " sent until you run python -m streamer.repair; readers then heal it from its table"
+            " sent until you run python -m unified_log.repair; readers then heal it from its table"
         )
     raise StateLost(
         f"says that nothing after position {last_sent(connection)} was sent, but more was"
@@ -81,7 +81,7 @@ def begin(connection: psycopg.Connection) -> Term:
 def leave_out(connection: psycopg.Connection, settled: int) -> int:
     """Let the log go on after rows that were inserted without records; returns how many they were.
 
-    `settled` is the position up to which no transaction is open (`streamer.barrier`).
+    `settled` is the position up to which no transaction is open (`unified_log.streamer.barrier`).
     """
     values = {"last_sent": last_sent(connection), "settled": settled}
     row = connection.execute(LEAVE_OUT, values).fetchone()

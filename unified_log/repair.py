@@ -1,8 +1,8 @@
-"""`python -m streamer.repair`: gets stranded records (those staged too late to be sent) counted.
+"""`python -m unified_log.repair`: gets stranded records (those staged too late to be sent) counted.
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
-were changed: `streamer.checks`) or rows were staged by hand. The leader warns of them.
+were changed: `unified_log.streamer.checks`) or rows were staged by hand. The leader warns of them.
 
 First it disowns every log entry up to `last_sent`, so that whoever reads there later, even a
 consumer that has yet to start, sees a gap and heals it from the table of its records; and the next
@@ -31,10 +31,10 @@ import secrets
 import psycopg
 
 from rocket_rides import receipts, settings
-from streamer import checks, leaders_term
-from streamer.barrier import Barrier
 from unified_log import database, errors, process, terms
 from unified_log.errors import Unavailable
+from unified_log.streamer import checks, leaders_term
+from unified_log.streamer.barrier import Barrier
 
 logger = logging.getLogger("streamer")
 
@@ -99,7 +99,7 @@ def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> int:
 
 def main() -> None:
     """Repair once, and report what was done."""
-    process.take_no_arguments("streamer.repair", __doc__)
+    process.take_no_arguments("unified_log.repair", __doc__)
     config = settings.load()
     process.begin(config)
     stop = process.Stop().on_signals()
