@@ -91,8 +91,8 @@ def set_back(
     """Have the sweep look at what is missing, if it `sweeps`, and consumers of ratings recount.
 
     Comes last, since these rows keep workers and consumers waiting. The receipts' row comes first,
-    and is locked even if nothing is missing: a repair of the log (`unified_log.repair`) waits for it
-    before it asks for recounts, so these come after the resets that this run has asked for.
+    and is locked even if nothing is missing: a repair of the log (`unified_log.repair`) waits for
+    it before it asks for recounts, so these come after the resets that this run has asked for.
     """
     connection.execute(LOCK)
     missing = result.receipts.missing.ids if result.receipts and sweeps else ()

@@ -126,8 +126,8 @@ def lead(
         else:
             if upkeep.rounds > 1:  # a second without an error
                 progress.made()
-            if unified_log.streamer.barrier.waiting:
-                stop.wait(unified_log.streamer.barrier.pause)
+            if streamer.barrier.waiting:
+                stop.wait(streamer.barrier.pause)
             elif doorbell.armed:
                 woken = doorbell.wait(stop, IDLE_POLL)
             else:

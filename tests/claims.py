@@ -32,14 +32,18 @@ CLAIMS = {
         "unified_log/streamer/barrier.py",
         2,
     ),
-    "gap-noticed": Claim("A reader notices what the log has lost.", "consumers/digest.py", 3),
+    "gap-noticed": Claim(
+        "A reader notices what the log has lost.", "unified_log/readers/digest.py", 3
+    ),
     "gap-healed": Claim(
         "A gap heals from the rides, whatever made it.", "consumers/totals/total.py", 5
     ),
-    "counts-once": Claim("Every ride counts once.", "consumers/checkpoint.py", 4),
+    "counts-once": Claim("Every ride counts once.", "unified_log/readers/checkpoint.py", 4),
     "exact": Claim("Totals are exact: no sum is rounded.", "rocket_rides/distance.py", 7),
     "true-entries": Claim(
-        "Only entries committed by this database's streamer count.", "consumers/belief.py", 10
+        "Only entries committed by this database's streamer count.",
+        "unified_log/readers/belief.py",
+        10,
     ),
     "minutes": Claim(
         "Every minute is right up to `complete_to`.", "consumers/rollup/indexer.py", 14
@@ -57,7 +61,7 @@ CLAIMS = {
     "chain": Claim("Each entry names the record before it.", "unified_log/log/stream.py", 3),
     "deleted-as-sent": Claim("No record is deleted unsent.", "unified_log/streamer/drain.py", 4),
     "one-transaction": Claim(
-        "Total and checkpoint move in one transaction.", "consumers/reader.py", 4
+        "Total and checkpoint move in one transaction.", "unified_log/readers/reader.py", 4
     ),
     "trimming": Claim(
         "Trimming follows the slowest reader.", "unified_log/streamer/trimming.py", 6
@@ -65,7 +69,7 @@ CLAIMS = {
     "cap": Claim("The log does not outgrow Redis.", "unified_log/streamer/trimming.py", 6),
     "other-types": Claim(
         "A reader passes records of types that it does not handle, and misses none of its own.",
-        "consumers/digest.py",
+        "unified_log/readers/digest.py",
         4,
     ),
     "third-kind": Claim(
@@ -86,7 +90,7 @@ CLAIMS = {
     ),
     "any-log": Claim(
         "Whatever the log holds, a reader takes each ride once.",
-        "consumers/digest.py",
+        "unified_log/readers/digest.py",
         8,
     ),
     "durable": Claim(
@@ -94,9 +98,11 @@ CLAIMS = {
         "unified_log/streamer/checks.py",
         9,
     ),
-    "no-record": Claim("An entry that is no record stops no reader.", "consumers/digest.py", 10),
+    "no-record": Claim(
+        "An entry that is no record stops no reader.", "unified_log/readers/digest.py", 10
+    ),
     "committed": Claim(
-        "Nothing counts before the streamer has committed it.", "consumers/digest.py", 11
+        "Nothing counts before the streamer has committed it.", "unified_log/readers/digest.py", 11
     ),
     "noticed": Claim(
         "A total that is a millimetre off is found while rides come in.",
@@ -170,7 +176,9 @@ CLAIMS = {
         "The nightly job refuses another database's warehouse.", "analytics/ownership.py", 16
     ),
     "counted": Claim(
-        "A gap is counted once, in however many pieces it is healed.", "consumers/reader.py", 17
+        "A gap is counted once, in however many pieces it is healed.",
+        "unified_log/readers/reader.py",
+        17,
     ),
     "slots-move": Claim(
         "Across all cells, a key takes one ride, even while its slot moves.",

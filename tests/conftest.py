@@ -234,6 +234,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
     from tests.support.clock import Clock
 
     clock = Clock()
-    monkeypatch.setattr("consumers.reader.time", clock)
-    monkeypatch.setattr("consumers.committing.time", clock)
+    monkeypatch.setattr("unified_log.readers.reader.time", clock)
+    monkeypatch.setattr("unified_log.readers.committing.time", clock)
     return clock

@@ -8,8 +8,8 @@ First it disowns every log entry up to `last_sent`, so that whoever reads there 
 consumer that has yet to start, sees a gap and heals it from the table of its records; and the next
 nightly run rebuilds a warehouse that is past these records. Then it takes the records out of the
 outbox, and asks every consumer for a recount: the consumer itself makes its state anew from that
-table, up to where it stands by then (`consumers.handler`). So every total ends up exact. The rollup
-is set back below the lowest of these records, under a new generation, and rolls their rides up
+table, up to where it stands by then. So every total ends up exact. The rollup is set
+back below the lowest of these records, under a new generation, and rolls their rides up
 again. Only readers outside this project have to be told of these records: the log will never
 contain them.
 

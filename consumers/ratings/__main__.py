@@ -4,9 +4,9 @@ It guarantees what a total does (`python -m consumers`), in the same way: every 
 and the sum moves with the checkpoint, in one transaction. A crash leaves the same behind.
 """
 
-from consumers import running
 from consumers.ratings.stars import Stars
-from consumers.report import Report
+from unified_log.readers import running
+from unified_log.readers.report import Report
 
 
 def main() -> None:

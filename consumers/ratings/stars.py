@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from consumers.checkpoint import Place
-from consumers.gaps import Gap, Healed
-from consumers.handler import Handler
 from rocket_rides.words import count
 from unified_log.database import one_row
 from unified_log.log import Data, Record, parse_data
+from unified_log.readers.checkpoint import Place
+from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.handler import Handler
 
 logger = logging.getLogger("consumer")
 

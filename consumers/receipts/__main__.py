@@ -19,10 +19,10 @@ stopped. Two processes may have one NAME: each does its share.
 import logging
 import os
 
-from consumers import running
 from consumers.receipts.worker import Worker
 from rocket_rides import settings, telemetry
 from unified_log.errors import Refused, in_one_line
+from unified_log.readers import running
 
 
 def main() -> None:

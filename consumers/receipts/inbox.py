@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from consumers.belief import KnownTerms, NotOurs, is_ours
 from consumers.receipts.group import Group
 from consumers.receipts.statements import INBOX, SET_ASIDE
-from consumers.report import Report
 from consumers.rides import TYPE, ride
 from rocket_rides import telemetry
 from rocket_rides.words import count
 from unified_log.database import one_row
 from unified_log.log import Entry, Invalid, decode
+from unified_log.readers.belief import KnownTerms, NotOurs, is_ours
+from unified_log.readers.report import Report
 from unified_log.tracing import Trace, fields
 
 logger = logging.getLogger("consumer")

@@ -20,11 +20,11 @@ from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
-from consumers.report import Report
 from rocket_rides import settings
 from unified_log import database, groups, process, session_settings, sessions
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.log import Log
+from unified_log.readers.report import Report
 from unified_log.waiting import Progress
 
 logger = logging.getLogger("consumer")

@@ -30,9 +30,6 @@ learns that, leaves an Ick in Redis that nobody reads.
 import psycopg
 import redis
 
-from consumers import running
-from consumers.checkpoint import Checkpoint
-from consumers.crashes import Crashes
 from consumers.rollup.generation import KIND, NAME
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
@@ -42,6 +39,9 @@ from rocket_rides import settings
 from unified_log import database, process, sessions
 from unified_log.locks import Lock
 from unified_log.log import Log
+from unified_log.readers import running
+from unified_log.readers.checkpoint import Checkpoint
+from unified_log.readers.crashes import Crashes
 from unified_log.standby import wait_for_the_lead
 from unified_log.waiting import Progress
 

@@ -15,9 +15,9 @@ import secrets
 
 import psycopg
 
-from consumers.checkpoint import Checkpoint
 from unified_log.database import one_row
 from unified_log.errors import Overtaken
+from unified_log.readers.checkpoint import Checkpoint
 
 KIND = NAME = "rollup"  # of the checkpoint
 

@@ -13,18 +13,18 @@ from threading import Event, Thread
 
 import psycopg
 
-from consumers.checkpoint import Checkpoint
-from consumers.reader import Reader
 from consumers.rollup import generation
 from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.indexer import Indexer
 from consumers.rollup.marker import Marker
 from consumers.rollup.step import INDEXING, Step
-from consumers.round import Round
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.faults import crashing, reached
 from unified_log.log import Log
+from unified_log.readers.checkpoint import Checkpoint
+from unified_log.readers.reader import Reader
+from unified_log.readers.round import Round
 
 # Seconds between two rounds of either loop; IDLE after one that found nothing. Rides gather
 # meanwhile, and each minute is computed once for all of them.

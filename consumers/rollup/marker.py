@@ -10,14 +10,14 @@ from typing import ClassVar, NamedTuple
 
 import psycopg
 
-from consumers.gaps import Gap, Healed
-from consumers.handler import Handler
 from consumers.rides import TYPE, Ride, ride
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.step import Step
 from unified_log.database import one_row
 from unified_log.faults import reached
+from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.handler import Handler
 
 PIECE = 100_000  # rides that are marked at once
 

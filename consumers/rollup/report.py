@@ -3,12 +3,12 @@
 import logging
 import time
 
-from consumers import report
-from consumers.gaps import HealedSum
 from consumers.rollup.generation import NAME
 from consumers.rollup.lead import Lead
-from consumers.round import Round
 from rocket_rides.words import count
+from unified_log.readers import report
+from unified_log.readers.gaps import HealedSum
+from unified_log.readers.round import Round
 from unified_log.tracing import MOST_NAMED, Trace, fields
 
 logger = logging.getLogger("rollup")

@@ -18,10 +18,10 @@ An idle consumer blocks on the stream, outside any transaction, and every IDLE_R
 for what no entry would tell it: a missing tail, a log that was wiped or restored, and a reset.
 """
 
-from consumers import running
-from consumers.report import Report
 from consumers.totals.report import RideByRide, resets
 from consumers.totals.total import Total
+from unified_log.readers import running
+from unified_log.readers.report import Report
 
 
 def main() -> None:

@@ -3,15 +3,15 @@
 import logging
 from decimal import localcontext
 
-from consumers.gaps import Healed
-from consumers.reader import Reader
-from consumers.report import Report
 from consumers.rides import Ride
-from consumers.round import Round
 from consumers.totals.reset import Reset
 from consumers.totals.total import Total
 from rocket_rides.distance import EXACT
 from rocket_rides.words import count
+from unified_log.readers.gaps import Healed
+from unified_log.readers.reader import Reader
+from unified_log.readers.report import Report
+from unified_log.readers.round import Round
 from unified_log.tracing import fields
 
 logger = logging.getLogger("consumer")

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import psycopg
 
-from consumers.checkpoint import Place
-from consumers.gaps import Gap, Healed
-from consumers.handler import Handler
 from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.distance import EXACT
 from rocket_rides.words import count
 from unified_log.database import one_row
+from unified_log.readers.checkpoint import Place
+from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.handler import Handler
 
 logger = logging.getLogger("consumer")
 

@@ -9,12 +9,12 @@ from itertools import count
 
 import psycopg
 
-from consumers.reader import Reader
 from consumers.totals.total import Total
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand
 from unified_log.log import START, Log
+from unified_log.readers.reader import Reader
 from unified_log.streamer.drain import Streamer
 
 ENTRIES = 200_000

@@ -68,7 +68,7 @@ class Core(System):
         """writer {writer} crashes or rolls back"""
         return s.but(writers=swap(s.writers, named(s.writers, writer)))
 
-    # Streamers: unified_log/terms.py, unified_log/streamer/barrier.py, unified_log/streamer/drain.py.
+    # Streamers: unified_log/terms.py, and barrier.py and drain.py in unified_log/streamer/.
 
     def overtakes(self, s: State, new_term: int) -> State:
         """a streamer takes the lead from the one that has it, and begins term {new_term}"""
@@ -151,7 +151,7 @@ class Core(System):
     def settled(self, s: State, mine: Leader) -> tuple[Ride, ...]:
         return tuple(ride for ride in s.staged if mine.last_sent < ride.id <= mine.settled)
 
-    # Consumers: consumers/reader.py, consumers/digest.py, consumers/totals/total.py.
+    # Consumers: reader.py and digest.py in unified_log/readers/, consumers/totals/total.py.
 
     def reads(self, s: State, count: int, known: int) -> State:
         """the consumer reads up to {count} entries, knowing that {known} was sent"""

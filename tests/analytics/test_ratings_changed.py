@@ -3,12 +3,12 @@
 import pytest
 
 from consumers.ratings.stars import Stars
-from consumers.reader import Reader
 from tests.support.attacks import BLOCK, by_hand
 from tests.support.books import Books
 from tests.support.completed_runs import REASON, approve, last_run
 from tests.support.entries import RATE
 from tests.support.world import drain
+from unified_log.readers.reader import Reader
 
 ALTER_A_STAR = "UPDATE ratings SET stars = 1 WHERE stars = 5"
 ASKED_TO_RECOUNT = "SELECT count(*) FROM checkpoints WHERE recount"

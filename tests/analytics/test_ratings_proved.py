@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 from consumers.ratings.stars import Stars
-from consumers.reader import Reader
 from tests.support.books import Books
 from tests.support.entries import RATE
 from tests.support.world import drain
+from unified_log.readers.reader import Reader
 
 
 @pytest.mark.proves("ratings-proved")

@@ -3,7 +3,6 @@
 import pytest
 
 from consumers.ratings.stars import Stars
-from consumers.reader import Reader
 from consumers.remove import remove
 from tests.support.attacks import (
     DELIVERED,
@@ -22,6 +21,7 @@ from tests.support.entries import RATE
 from tests.support.jobs import Reconcile
 from tests.support.rollup import hurry, lead
 from tests.support.world import drain
+from unified_log.readers.reader import Reader
 
 LOSE_THE_STATE = "DELETE FROM consumer_states WHERE name = 'consumer0'"
 LOSE_THE_SUM = "DELETE FROM rating_sums WHERE name = 'ratings0'"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from consumers.belief import Bounds
-from consumers.digest import Digest, digest
-from consumers.gaps import Gap
 from consumers.rides import Ride, ride
 from rocket_rides.distance import MOST, is_exact
 from tests.support.entries import RIDE, fields
 from tests.support.properties import always, briefly
 from unified_log.log import LARGEST_ID, Entry, Invalid, decode
+from unified_log.readers.belief import Bounds
+from unified_log.readers.digest import Digest, digest
+from unified_log.readers.gaps import Gap
 from unified_log.terms import Range, Terms
 from unified_log.tracing import Trace
 

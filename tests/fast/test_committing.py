@@ -1,6 +1,6 @@
 """How long a reader waits for the streamer's commit, as it learns it."""
 
-from consumers.committing import LONGEST, SHORTEST, Committing
+from unified_log.readers.committing import LONGEST, SHORTEST, Committing
 
 
 def test_a_look_that_came_too_soon_makes_the_wait_longer() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from consumers.belief import NotOurs
-from consumers.report import Report
-from consumers.round import Round
-from consumers.running import consumer_name
+from unified_log.readers.belief import NotOurs
+from unified_log.readers.report import Report
+from unified_log.readers.round import Round
+from unified_log.readers.running import consumer_name
 from unified_log.terms import NO_TERM
 from unified_log.tracing import Trace
 

@@ -4,12 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from consumers.belief import Bounds
-from consumers.digest import Digest, digest
-from consumers.gaps import Gap
 from consumers.rides import Ride, ride
 from tests.support.entries import RIDE, fields
 from unified_log.log import Entry
+from unified_log.readers.belief import Bounds
+from unified_log.readers.digest import Digest, digest
+from unified_log.readers.gaps import Gap
 from unified_log.terms import Range
 
 OURS = {b"": Range(0, 0), b"old": Range(0, 4), b"new": Range(4, 9)}

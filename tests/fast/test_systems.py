@@ -62,7 +62,7 @@ SYSTEMS = {
         "test_by_count_and_by_age_whole_nodes_go_or_exactly_what_is_beyond",
     ),
     "checkpointed consumers": System(
-        "consumers/checkpoint.py",
+        "unified_log/readers/checkpoint.py",
         "UPDATE checkpoints",
         "services/test_consumer.py::test_two_processes_under_one_name_never_count_a_ride_twice",
     ),
@@ -77,7 +77,7 @@ SYSTEMS = {
         "services/test_consumer.py::test_a_crash_at_any_step_counts_every_ride_once",
     ),
     "idempotent consumers": System(
-        "consumers/digest.py",
+        "unified_log/readers/digest.py",
         "skipped",
         "fast/test_any_log.py::test_each_ride_counts_once_whatever_the_log_holds",
     ),

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from consumers import digest
-from consumers.checkpoint import MOVE
-from consumers.gaps import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
 from tests.support.entries import RIDE
 from tests.support.recorded import Recorded, Scenario, recordable, recorded_on, two_batches
 from tests.support.world import catch_up, drain, take, transaction
 from unified_log.log import Staged, decode
+from unified_log.readers import digest
+from unified_log.readers.checkpoint import MOVE
+from unified_log.readers.gaps import Healed
 from unified_log.streamer.barrier import Barrier
 from unified_log.terms import Range, Term, Terms
 
@@ -84,12 +84,12 @@ def count_again(patch: Patch) -> None:
         at = decode(entries[0].fields).prev if entries else position
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.reader.digest", from_the_first)
+    patch.setattr("unified_log.readers.reader.digest", from_the_first)
 
 
 def count_no_resends(patch: Patch) -> None:
     assert MOVE.count("+ %(skipped)s") == 1
-    patch.setattr("consumers.checkpoint.MOVE", MOVE.replace("+ %(skipped)s", ""))
+    patch.setattr("unified_log.readers.checkpoint.MOVE", MOVE.replace("+ %(skipped)s", ""))
 
 
 class Anything(dict[bytes, Range]):

@@ -4,13 +4,13 @@ from typing import ClassVar
 
 import pytest
 
-from consumers.gaps import Gap, Healed
-from consumers.reader import Reader
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush, stranded
 from tests.support.tips import TIP, Tips, tip
 from tests.support.world import World, drain, eventually
 from unified_log.database import one_row
+from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.reader import Reader
 from unified_log.repair import repair
 
 PAGE = (PROJECT / "docs/add-a-kind.md").read_text()

@@ -22,7 +22,7 @@ def test_the_log_waits_for_a_transaction_that_drew_a_lower_position(world: World
         [first] = take(slow, "100")
         later = world.take(3, 4)
         assert drain(streamer) == 0
-        assert unified_log.streamer.barrier.waiting
+        assert streamer.barrier.waiting
         slow.commit()
     assert drain(streamer) == 3
     assert [record.id for record in world.records()] == [first, *later]

@@ -10,12 +10,6 @@ from typing import Any
 import pytest
 import redis
 
-from consumers.checkpoint import Place
-from consumers.committing import TOO_SOON
-from consumers.gaps import Gap
-from consumers.reader import LONGEST_REST, SMALLEST_BATCH, Reader
-from consumers.round import Step
-from consumers.running import IDLE_ROUND
 from consumers.totals.total import Total
 from tests.support.clock import Clock
 from tests.support.clusters import each_stream_server
@@ -24,6 +18,12 @@ from tests.support.world import Consumer, World, catch_up, drain, eventually, ex
 from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.log import START, Entry
+from unified_log.readers.checkpoint import Place
+from unified_log.readers.committing import TOO_SOON
+from unified_log.readers.gaps import Gap
+from unified_log.readers.reader import LONGEST_REST, SMALLEST_BATCH, Reader
+from unified_log.readers.round import Step
+from unified_log.readers.running import IDLE_ROUND
 from unified_log.streamer.drain import Step as SendStep
 
 

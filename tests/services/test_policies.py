@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from consumers.ratings.stars import Stars
-from consumers.reader import Reader
 from consumers.receipts.statements import SWEEP
 from consumers.rollup.dirty import Mark
 from tests.support.api import Api
@@ -18,6 +17,7 @@ from tests.support.disasters import flush
 from tests.support.resets import ask
 from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, eventually
+from unified_log.readers.reader import Reader
 
 RIGHTS = """
     CREATE ROLE {role} LOGIN;

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from consumers import running
-from consumers.checkpoint import Place
 from consumers.totals.total import Total
 from tests.support.forks import Process
 from tests.support.world import PATIENCE, World, eventually
 from unified_log import database
 from unified_log.process import Stop
+from unified_log.readers import running
+from unified_log.readers.checkpoint import Place
 
 PROCESSES = ["analytics.nightly", "api", "streamer", "consumers", "migrations", "demo.embedded"]
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from consumers.ratings.stars import Stars
-from consumers.reader import Reader
 from tests.support.api import Api, is_problem
 from tests.support.disasters import stranded
 from tests.support.entries import RATE, named
 from tests.support.world import World, catch_up, drain, exact, transaction
 from unified_log.errors import Unavailable
+from unified_log.readers.reader import Reader
 from unified_log.repair import repair
 
 SUMS = "SELECT count(*), coalesce(sum(stars), 0) FROM ratings"

@@ -7,12 +7,12 @@ import pytest
 
 from api.consumers import CONSUMERS, LIMIT
 from api.pool import SESSION
-from consumers.round import Round, Step
 from consumers.totals.reset import Applied, Reset
 from tests.support.api import Api
 from tests.support.resets import WRONG, WRONG_RIDES, ask, corrupt, exact, half_way, statuses
 from tests.support.world import World, eventually
 from unified_log.faults import InjectedCrash, crash_at
+from unified_log.readers.round import Round, Step
 
 
 @pytest.mark.proves("repaired")

@@ -7,8 +7,6 @@ from decimal import Decimal
 import pytest
 
 import consumers.totals.reset
-from consumers.checkpoint import LOCK
-from consumers.round import Round
 from consumers.totals.reset import Applied, Reset
 from tests.support.resets import (
     ASK,
@@ -22,6 +20,8 @@ from tests.support.resets import (
 )
 from tests.support.world import Consumer, World, eventually, transaction
 from unified_log.errors import Overtaken
+from unified_log.readers.checkpoint import LOCK
+from unified_log.readers.round import Round
 
 
 def test_an_older_reset_that_commits_late_never_applies(world: World) -> None:

@@ -7,7 +7,6 @@ import psycopg
 import pytest
 from psycopg.abc import Params
 
-from consumers.reader import REST, SMALLEST_BATCH
 from consumers.rollup import indexer, marker
 from consumers.rollup.dirty import Mark
 from consumers.rollup.ick import Ick
@@ -30,6 +29,7 @@ from tests.support.rollup import (
 )
 from tests.support.world import World, catch_up, drain, eventually
 from unified_log.faults import listening
+from unified_log.readers.reader import REST, SMALLEST_BATCH
 from unified_log.terms import StateLost
 
 SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"

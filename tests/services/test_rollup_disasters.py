@@ -9,7 +9,6 @@ import psycopg
 import pytest
 import redis
 
-from consumers.checkpoint import Checkpoint
 from consumers.rollup import generation
 from consumers.rollup.dirty import Mark, MarksLost
 from consumers.rollup.generation import KIND, NAME, Generation
@@ -17,7 +16,6 @@ from consumers.rollup.ick import Ick, writes_key
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.step import Step
-from consumers.running import IDLE_ROUND, rounds
 from lab.chaos.backup import Backup
 from tests.support.clusters import each_stream_server, restore
 from tests.support.disasters import flush, stranded
@@ -39,6 +37,8 @@ from unified_log.faults import InjectedCrash, crash_at
 from unified_log.log import Staged
 from unified_log.log.names import ick_keys, rollup_key
 from unified_log.process import Stop
+from unified_log.readers.checkpoint import Checkpoint
+from unified_log.readers.running import IDLE_ROUND, rounds
 from unified_log.repair import repair
 from unified_log.waiting import Progress
 

@@ -9,7 +9,6 @@ from typing import NamedTuple, cast
 import pytest
 
 from consumers.receipts.worker import IDLE_ROUND as WORKERS_IDLE_ROUND
-from consumers.running import IDLE_ROUND
 from demo.embedded.servers import Redis
 from rocket_rides.settings import PROJECT
 from streamer.__main__ import IDLE_POLL
@@ -22,6 +21,7 @@ from tests.support.receiver import Receiver
 from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, drain
 from unified_log import session_settings
+from unified_log.readers.running import IDLE_ROUND
 from unified_log.streamer import checks
 from unified_log.streamer.doorbell import Doorbell
 from unified_log.streamer.drain import Streamer

@@ -25,6 +25,7 @@ COPIED = (
     "demo/__init__.py",
     "analytics",
     "rocket_rides",
+    "unified_log",
 )
 ELSEWHERE = "nowhere==1 ; sys_platform == 'win32' \\\n    --hash=sha256:" + "0" * 64 + "\n"
 

@@ -23,7 +23,7 @@ IMPORTED = (
     "api.app",
     "consumers.receipts.delivery",
     "consumers.rollup.lead",
-    "consumers.running",
+    "unified_log.readers.running",
     "consumers.totals.reset",
     "granian.server",
     "migrations",

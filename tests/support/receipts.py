@@ -10,19 +10,19 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 import redis
 
-from consumers.belief import KnownTerms
 from consumers.receipts.courier import Courier
 from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
-from consumers.report import Report
 from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World
 from unified_log import database, session_settings
 from unified_log.groups import name_of
 from unified_log.log import Log
+from unified_log.readers.belief import KnownTerms
+from unified_log.readers.report import Report
 
 T = TypeVar("T")
 

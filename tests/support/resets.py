@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
-from consumers.round import Round
 from consumers.totals.total import Total
 from tests.support.world import Consumer, World, counts_its_rides, eventually
+from unified_log.readers.round import Round
 
 WRONG, WRONG_RIDES = Decimal("777.777"), 77
 

@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
-from consumers.reader import Reader
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
 from lab.until import until
@@ -21,6 +20,7 @@ from rocket_rides.settings import Settings
 from tests.support.forks import Process
 from unified_log import database, session_settings
 from unified_log.log import Invalid, Log, Record, decode
+from unified_log.readers.reader import Reader
 from unified_log.streamer.drain import Streamer
 
 # Seconds; only a broken test waits that long. Mutants break tests by the hundred, so they are told

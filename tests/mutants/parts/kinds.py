@@ -6,7 +6,9 @@ from tests.mutants.mutant import Mutant
 
 rating = partial(Mutant, file="api/rating.py", tests="services/test_ratings.py")
 stars = partial(Mutant, file="consumers/ratings/stars.py", tests="services/test_ratings.py")
-handler = partial(Mutant, file="consumers/handler.py", tests="services/test_add_a_kind.py")
+handler = partial(
+    Mutant, file="unified_log/readers/handler.py", tests="services/test_add_a_kind.py"
+)
 
 cell = partial(Mutant, file="migrations/versions/0010_schema.py", tests="services/test_cell.py")
 

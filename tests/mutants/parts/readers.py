@@ -4,13 +4,17 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-belief = partial(Mutant, file="consumers/belief.py", tests="fast/test_digest.py")
-digest = partial(Mutant, file="consumers/digest.py", tests="fast/test_digest.py")
-checkpoint = partial(Mutant, file="consumers/checkpoint.py", tests="services/test_consumer.py")
-reader = partial(Mutant, file="consumers/reader.py", tests="services/test_consumer.py")
-crashes = partial(Mutant, file="consumers/crashes.py", tests="services/test_counts.py")
-running = partial(Mutant, file="consumers/running.py", tests="services/test_process.py")
-committing = partial(Mutant, file="consumers/committing.py", tests="fast/test_committing.py")
+belief = partial(Mutant, file="unified_log/readers/belief.py", tests="fast/test_digest.py")
+digest = partial(Mutant, file="unified_log/readers/digest.py", tests="fast/test_digest.py")
+checkpoint = partial(
+    Mutant, file="unified_log/readers/checkpoint.py", tests="services/test_consumer.py"
+)
+reader = partial(Mutant, file="unified_log/readers/reader.py", tests="services/test_consumer.py")
+crashes = partial(Mutant, file="unified_log/readers/crashes.py", tests="services/test_counts.py")
+running = partial(Mutant, file="unified_log/readers/running.py", tests="services/test_process.py")
+committing = partial(
+    Mutant, file="unified_log/readers/committing.py", tests="fast/test_committing.py"
+)
 
 MUTANTS = [
     belief(

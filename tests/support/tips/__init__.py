@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import msgspec
 
-from consumers.gaps import Gap, Healed
-from consumers.handler import Handler
 from unified_log.database import one_row
 from unified_log.log import Data, Record, parse_data
+from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.handler import Handler
 
 # The row and its record commit together.
 TIP = """

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from consumers.belief import Bounds, NotOurs, SetAside, is_ours
-from consumers.gaps import Gap
 from unified_log.log import Entry, Invalid, Record, decode
+from unified_log.readers.belief import Bounds, NotOurs, SetAside, is_ours
+from unified_log.readers.gaps import Gap
 from unified_log.tracing import Trace
 
 # The types that a reader handles, each with the function that turns a record into what the handler
@@ -43,7 +43,7 @@ def digest(
     `bounds` must have been read after the entries: else one of a term that has just begun would
     count as foreign.
 
-    An entry that is not ours tells nothing and is counted as not ours (`consumers.belief`). Of
+    An entry that is not ours tells nothing and is counted as not ours (`readers/belief.py`). Of
     the others, one past `last_sent` is held: it ends the batch, because the streamer is about to
     commit it or will send it again. Nothing counts before it is committed. One at or below the
     reader's position is a re-send and is skipped; one whose `prev` is above it shows a gap. A

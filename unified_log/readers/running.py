@@ -8,13 +8,13 @@ from typing import Protocol, TypeVar
 import psycopg
 import redis
 
-from consumers.crashes import Crashes
-from consumers.reader import H, Reader
-from consumers.round import Round, Step
 from rocket_rides import settings, telemetry
 from unified_log import database, process, sessions
 from unified_log.faults import crashing
 from unified_log.log import Log
+from unified_log.readers.crashes import Crashes
+from unified_log.readers.reader import H, Reader
+from unified_log.readers.round import Round, Step
 from unified_log.waiting import Complaint, Progress, delays
 
 IDLE_ROUND = 0.5  # seconds

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import psycopg
 
-from consumers.belief import set_aside
-from consumers.digest import Digest
-from consumers.gaps import Healed, HealedSum
 from unified_log.database import one_row
 from unified_log.errors import Overtaken
+from unified_log.readers.belief import set_aside
+from unified_log.readers.digest import Digest
+from unified_log.readers.gaps import Healed, HealedSum
 
 MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from consumers.belief import NotOurs, SetAside
-from consumers.gaps import Healed
+from unified_log.readers.belief import NotOurs, SetAside
+from unified_log.readers.gaps import Healed
 from unified_log.tracing import Trace
 
 

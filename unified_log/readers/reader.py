@@ -1,7 +1,7 @@
 """A reader: follows the log from a checkpoint, and hands its handler each of its records once.
 
 The reader knows the log: what was read, whether it is ours, what is missing, and when to wait. What
-becomes of the records is its handler's (`consumers.handler`).
+becomes of the records is its handler's (`unified_log.readers.handler`).
 """
 
 import time
@@ -9,16 +9,16 @@ from typing import Generic, TypeVar
 
 import psycopg
 
-from consumers.belief import Bounds, KnownTerms
-from consumers.checkpoint import Checkpoint, Place
-from consumers.committing import Committing
-from consumers.digest import Digest, digest
-from consumers.handler import Handler
-from consumers.round import Round, Step
 from rocket_rides import telemetry
 from unified_log.database import is_alive, one_row
 from unified_log.faults import reached
 from unified_log.log import START, Entry, Log, as_numbers
+from unified_log.readers.belief import Bounds, KnownTerms
+from unified_log.readers.checkpoint import Checkpoint, Place
+from unified_log.readers.committing import Committing
+from unified_log.readers.digest import Digest, digest
+from unified_log.readers.handler import Handler
+from unified_log.readers.round import Round, Step
 
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock

@@ -7,8 +7,8 @@ owes is lost with it, or with the connection on which it settles: no total depen
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from consumers.checkpoint import Checkpoint
 from unified_log.faults import InjectedCrash
+from unified_log.readers.checkpoint import Checkpoint
 
 
 class Crashes:

@@ -4,11 +4,11 @@ import logging
 from collections import Counter
 from typing import Any
 
-from consumers.belief import NotOurs
-from consumers.gaps import Healed, HealedSum
-from consumers.reader import Reader
-from consumers.round import Round
 from rocket_rides.words import count
+from unified_log.readers.belief import NotOurs
+from unified_log.readers.gaps import Healed, HealedSum
+from unified_log.readers.reader import Reader
+from unified_log.readers.round import Round
 from unified_log.terms import NO_TERM
 from unified_log.tracing import fields
 

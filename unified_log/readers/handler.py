@@ -8,10 +8,10 @@ from typing import Any, ClassVar, LiteralString
 import psycopg
 from psycopg import sql
 
-from consumers.checkpoint import Place
-from consumers.gaps import Gap, Healed
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.log import Record
+from unified_log.readers.checkpoint import Place
+from unified_log.readers.gaps import Gap, Healed
 
 logger = logging.getLogger("consumer")
 
