@@ -15,17 +15,18 @@ from unified_log.tracing import NO_TRACE, Trace
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
 # the id in the transaction that stages the record: the streamer's barrier relies on that. The
-# record gets the same id. ring_doorbell() wakes the streamer, if it sleeps, when this commits.
+# record gets the same id. stage() wakes the streamer, if it sleeps, when this commits.
 INSERT_RIDE = """
     WITH ride AS (
         INSERT INTO rides (distance) VALUES ($1) RETURNING id, distance
-    ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data, traceparent, tracestate)
-        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance), $2, $3
-        FROM ride RETURNING ring_doorbell()
     )
 """
-TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
+STAGE = """
+    SELECT id, distance,
+           stage(id, 'ride.create', jsonb_build_object('id', id, 'distance', distance), $2, $3)
+    FROM ride
+"""
+TAKE = INSERT_RIDE + STAGE
 # If the key was used before, the whole statement fails, so no ride is taken. A second request with
 # the same key waits here until the first has ended. Looking the key up first would cost another
 # round trip, and would predicate-lock a page of the index that others insert into.
@@ -33,7 +34,7 @@ TAKE_UNDER_KEY = f"""
     {INSERT_RIDE}, used AS (
         INSERT INTO idempotency_keys (key, distance, ride_id) SELECT $4, distance, id FROM ride
     )
-    SELECT id, distance FROM ride
+    {STAGE}
 """  # noqa: S608 (no value is put in)
 # A session that is killed while it waits for the synchronous standby has already committed here. No
 # replay may report such a ride before the standby has it: so this lookup emits an empty WAL record,
@@ -103,5 +104,5 @@ def _take_once(
 
 
 def _ride(row: Row) -> Ride:
-    ride_id, distance = row
+    ride_id, distance, *_ = row  # and what stage() returns, which is nothing
     return Ride(int(ride_id), Decimal(distance.decode()))

@@ -22,13 +22,12 @@ RATE = """
     WITH rating AS (
         INSERT INTO ratings (ride_id, stars) SELECT id, $2 FROM rides WHERE id = $1
         RETURNING id, ride_id, stars
-    ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data, traceparent, tracestate)
-        SELECT id, 'create', 'rating',
-               jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars), $3, $4
-        FROM rating RETURNING ring_doorbell()
     )
-    SELECT stars FROM rating
+    SELECT stars, stage(
+        id, 'rating.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars),
+        $3, $4
+    )
+    FROM rating
 """
 # It waits for the synchronous standby, as FIND_KEY in `api.booking` does.
 FIND = """

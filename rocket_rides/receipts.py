@@ -2,14 +2,8 @@
 
 from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
 
-# Has the sweep look again at the receipts from a ride on, and put rides without a row into the
-# inbox. It is counted, so that a sweep that is under way can't undo it.
-SET_BACK = """
-    WITH set_back AS (SELECT %s::bigint - 1 AS upto)
-    UPDATE receipts_state SET inbox_to = least(inbox_to, upto),
-        complete_to = least(complete_to, upto), set_backs = set_backs + 1
-    FROM set_back
-"""
+# Has the sweep look again at the receipts from a ride on.
+SET_BACK = "SELECT set_back_receipts(%s)"
 
 # By this id a receiver recognizes a repetition; it is made from `rides` and `receipts_state`. A
 # ride keeps it for ever, in every copy of this database. A ride that gets the same number after a

@@ -26,11 +26,10 @@ The fleet may keep running meanwhile.
 """
 
 import logging
-import secrets
 
 import psycopg
 
-from rocket_rides import receipts, settings
+from rocket_rides import settings
 from unified_log import database, errors, process, terms
 from unified_log.errors import Unavailable
 from unified_log.streamer import checks, leaders_term
@@ -41,20 +40,16 @@ logger = logging.getLogger("streamer")
 POLL = 0.05  # seconds
 
 TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
-# After SET_BACK, which waits until a reconciliation that has asked for resets has committed: so
-# these recounts come after the resets.
+# After the hooks: one of them may wait until a run that has asked for resets has committed, so that
+# these recounts come after those resets.
 ASK_FOR_RECOUNTS = """
     WITH asked AS (
-        UPDATE checkpoints SET recount = true WHERE kind NOT IN ('outside', 'rollup')
+        UPDATE checkpoints SET recount = true WHERE kind <> 'outside' AND recount IS NOT NULL
         RETURNING name
     )
     SELECT name FROM asked ORDER BY name
 """
-# The rollup marks everything past `complete_to` again, and no earlier leader can undo that.
-ROLL_UP_AGAIN = """
-    UPDATE rollup_state
-    SET complete_to = least(complete_to, %(lowest)s - 1), generation = %(generation)s
-"""
+HOOKS = "SELECT function::oid::regproc::text FROM set_back_hooks ORDER BY 1"
 
 # The records have left the outbox, so they count as sent: sent and staged records together are all
 # of `log_records`. This comes last in its transaction, since the leader waits for the row.
@@ -77,9 +72,8 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
         records = sorted(record for (record,) in connection.execute(TAKE_OUT, [last_sent]))
         if not records:
             return [], []
-        again = {"lowest": records[0], "generation": secrets.token_hex(8)}
-        connection.execute(ROLL_UP_AGAIN, again)
-        connection.execute(receipts.SET_BACK, [records[0]])
+        for (function,) in connection.execute(HOOKS).fetchall():
+            connection.execute(f"SELECT {function}(%s)".encode(), [records[0]])
         named = [name for (name,) in connection.execute(ASK_FOR_RECOUNTS)]
         connection.execute(COUNT_REPAIRED, [len(records)])
         return records, named

@@ -79,7 +79,7 @@ READERS = f"""
             THEN greatest(0, extract(epoch FROM counted_at - created_at)) END,
         'counts', json_build_object(
             'gaps_healed', gaps_healed, 'records_healed', records_healed,
-            'distance_healed', distance_healed, 'resends_skipped', resends_skipped,
+            'distance_healed', coalesce(distance_healed, 0), 'resends_skipped', resends_skipped,
             'entries_set_aside', entries_set_aside,
             'entries_not_ours', checkpoints.entries_not_ours, 'entries_passed', entries_passed,
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied

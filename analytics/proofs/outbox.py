@@ -1,4 +1,4 @@
-"""The outbox: each staged record is unsent and has a row, and a ride's has the ride's distance.
+"""The outbox: each staged record is unsent has a row, and says what the row says.
 
 One statement, so one snapshot. A row and its record commit together; the streamer deletes records
 in the transaction in which it moves `last_sent`. So no snapshot shows a record without its row, or
@@ -12,7 +12,7 @@ from analytics.result import OutboxVerdict, WrongRides
 from analytics.rows import NAMED
 from unified_log.database import one_row
 
-# The data is compared as JSON, so what is not even a number counts as another distance.
+# The data is compared as JSON.
 WRONG = """
     SELECT count(*),
            count(*) FILTER (WHERE sent), array_agg(id ORDER BY id) FILTER (WHERE sent),
@@ -20,10 +20,10 @@ WRONG = """
            count(*) FILTER (WHERE different), array_agg(id ORDER BY id) FILTER (WHERE different)
     FROM (
         SELECT staged.id, staged.id <= last_sent_id AS sent, record.id IS NULL AS orphan,
-               record.id IS NOT NULL AND object = 'ride'
-                   AND data -> 'distance' IS DISTINCT FROM to_jsonb(distance) AS different
+               record.id IS NOT NULL AND (staged.type, staged.data)
+                   IS DISTINCT FROM (record.type, record.data) AS different
         FROM staged_log_records staged LEFT JOIN log_records record USING (id)
-        LEFT JOIN rides USING (id) CROSS JOIN streamer_state
+        CROSS JOIN streamer_state
     ) staged
 """
 

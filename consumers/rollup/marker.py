@@ -31,7 +31,7 @@ MINUTES = """
     GROUP BY minute
 """
 RIDES_IN_GAP = """
-    SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
+    SELECT count(*) FROM rides WHERE id > %s AND id <= %s
 """
 
 
@@ -48,6 +48,7 @@ class Marker(Handler):
     """Marks `dirty` minutes, under a generation."""
 
     KIND = KIND
+    RECOUNTS = False
     TYPES: ClassVar = {TYPE: ride}
     RECORD = "ride"
 

@@ -29,13 +29,12 @@ class Report:
     def __call__(self, done: Round, lead: Lead) -> None:
         """Report what a round met in the log, and now and then what was rolled up."""
         self._log.entries(done)
-        gaps, healed, distance = HealedSum.of(done.healed)
+        gaps, healed = HealedSum.of(done.healed)
         if gaps or healed:  # a last piece of a gap may have no ride
             logger.info(
-                "%s marked %s that the log had lost, %s m%s",
+                "%s marked %s that the log had lost%s",
                 NAME,
                 count(healed, "ride"),
-                distance,
                 f", in {count(gaps, 'gap')}" if gaps else "",  # a piece of a gap is not counted
             )
         self._traces = [*self._traces, *done.traces.values()][:MOST_NAMED]

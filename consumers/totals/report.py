@@ -5,10 +5,9 @@ from decimal import localcontext
 
 from consumers.rides import Ride
 from consumers.totals.reset import Reset
-from consumers.totals.total import Total
+from consumers.totals.total import HealedRides, Total
 from rocket_rides.distance import EXACT
 from rocket_rides.words import count
-from unified_log.readers.gaps import Healed
 from unified_log.readers.reader import Reader
 from unified_log.readers.report import Report
 from unified_log.readers.round import Round
@@ -22,13 +21,14 @@ class RideByRide(Report):
 
     def news(self, done: Round, reader: Reader[Total]) -> None:
         """Report the gaps and the rides, in the order of the log."""
-        news: list[Ride | Healed] = [*done.records, *done.healed]
+        healed = [each for each in done.healed if isinstance(each, HealedRides)]
+        news: list[Ride | HealedRides] = [*done.records, *healed]
         news.sort(key=last_ride)
         with localcontext(EXACT):
             total = reader.handler.distance - sum(new.distance for new in news)
             for new in news:
                 total += new.distance
-                if isinstance(new, Healed):
+                if isinstance(new, HealedRides):
                     self.healed(new, reader.handler.RECORD)
                 else:
                     about = {"ride_id": new.id, **fields([done.traces.get(new.id)])}
@@ -37,8 +37,8 @@ class RideByRide(Report):
                     )
 
 
-def last_ride(new: Ride | Healed) -> int:
-    return new.gap.upto if isinstance(new, Healed) else new.id
+def last_ride(new: Ride | HealedRides) -> int:
+    return new.gap.upto if isinstance(new, HealedRides) else new.id
 
 
 def resets(done: Round, reader: Reader[Total]) -> None:

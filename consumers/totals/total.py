@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import ClassVar
 
@@ -24,6 +25,11 @@ ADD = """
     UPDATE consumer_states SET rides = rides + %s, total_distance = total_distance + %s
     WHERE name = %s RETURNING rides, total_distance
 """
+ADD_HEALED = """
+    UPDATE consumer_states SET rides = rides + %s, total_distance = total_distance + %s,
+        distance_healed = distance_healed + %s
+    WHERE name = %s RETURNING rides, total_distance
+"""
 # A gap is settled: no ride can still appear in it, so its rides can be added up.
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
@@ -38,6 +44,17 @@ REPAIR_IS_DUE = """
     SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')
         OR EXISTS (SELECT FROM checkpoints WHERE kind = 'total' AND name = %(name)s AND recount)
 """
+
+
+@dataclass(frozen=True)
+class HealedRides(Healed):
+    """The rides of a gap, with their distance in metres."""
+
+    distance: Decimal
+
+    @property
+    def what(self) -> str:
+        return f"{self.distance} m" if self.distance else ""
 
 
 class Total(Handler):
@@ -61,12 +78,12 @@ class Total(Handler):
         """Read it. Raises Unavailable when it is gone."""
         self.rides, self.distance = self.read_state(LOAD, at)
 
-    def heal(self, gap: Gap) -> Healed:
+    def heal(self, gap: Gap) -> HealedRides:
         """Add up the rides of a gap. Raises Overtaken when the total is gone."""
         found = self.connection.execute(RIDES_IN_GAP, [gap.after, gap.upto])
-        healed = Healed(gap, *one_row(found))
-        self._add(healed.records, healed.distance)
-        return healed
+        rides, distance = one_row(found)
+        self.rides, self.distance = self.write_state(ADD_HEALED, rides, distance, distance)
+        return HealedRides(gap, rides, distance)
 
     def take(self, records: Sequence[Ride]) -> None:
         """Add up the rides of a batch. Raises Overtaken when the total is gone."""

@@ -16,8 +16,8 @@ STAGE = """
         FROM generate_series(1, %s)
         RETURNING id, distance
     )
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+    INSERT INTO staged_log_records (id, type, data)
+    SELECT id, 'ride.create', jsonb_build_object('id', id, 'distance', distance) FROM ride
 """
 # A million a day, up to now.
 INSERT = """

@@ -23,8 +23,8 @@ ONE_STATEMENT = f"{DISTANCE}\n{WITHOUT_TRACE};\n"
 FOUR_STATEMENTS = rf"""{DISTANCE}
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 INSERT INTO rides (distance) VALUES (:distance) RETURNING id \gset
-INSERT INTO staged_log_records (id, action, object, data)
-    VALUES (:id, 'create', 'ride',
+INSERT INTO staged_log_records (id, type, data)
+    VALUES (:id, 'ride.create',
             jsonb_build_object('id', :id::bigint, 'distance', :distance::numeric(12,3)));
 COMMIT;
 """

@@ -1,13 +1,11 @@
--- The tables of the application: what goes into the log, and what a client was promised. Distances are
--- in metres, with exactly three decimals; times are instants.
+-- What goes into the log, and what a client was promised. Distances are in metres, with exactly three
+-- decimals; times are instants.
 
 -- The source of truth. A row never changes after its transaction commits.
 --
--- Every kind of record draws its id from the one sequence, `log_position`: the streamer's barrier
--- watches who does. ALWAYS keeps anyone from supplying a number of their own. CACHE 1: numbers that
--- a session caches outlive the transaction that drew them, and would break the barrier.
+-- Every kind of record draws its id, its position in the log, from the one sequence `log_position`.
 CREATE TABLE rides (
-    id bigint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME log_position CACHE 1) PRIMARY KEY,
+    id bigint PRIMARY KEY DEFAULT nextval('log_position'),
     created_at timestamptz NOT NULL DEFAULT now(),
     distance numeric(12,3) NOT NULL
         CONSTRAINT rides_distance_in_range CHECK (distance > 0 AND distance <= 999999999.999)
@@ -28,7 +26,5 @@ CREATE TABLE idempotency_keys (
     created_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 70);
 
--- Which positions have a record, staged or sent, of whatever kind. The streamer knows the tables
--- of the application by this view alone; every lag but the receipts' is counted in its rows.
-CREATE VIEW log_records AS
-    SELECT id, created_at FROM rides;
+-- What a record of a ride says: the ride's public JSON. The API stages it, in the same statement.
+SELECT attach('rides', 'id', 'ride.create', $$jsonb_build_object('id', id, 'distance', distance)$$);

@@ -18,7 +18,7 @@ CREATE TABLE rating_sums (
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 ) WITH (fillfactor = 50);
 
-CREATE OR REPLACE VIEW log_records AS
-    SELECT id, created_at FROM rides
-    UNION ALL
-    SELECT id, created_at FROM ratings;
+SELECT attach(
+    'ratings', 'id', 'rating.create',
+    $$jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)$$
+);

@@ -1,170 +1,12 @@
--- The tables of the log: the outbox, the streamer's, the readers', and the reconciliation's. Those
--- of the application are in `kinds/`; another application replaces those files (docs/lift-it.md).
+-- The tables of the application's consumers and of its reconciliation. Those of the log are in
+-- `unified_log/schema/`, those of each kind of record in `kinds/`.
 --
 -- Distances are in metres, with exactly three decimals; times are instants. 'NaN' is greater than
 -- every number in Postgres: an upper bound keeps it out, a lower one does not. Where rows are
 -- updated often, pages keep free space (fillfactor), so that an update stays in its page.
 
 
--- ------------------------------------------------------------------ the cell
-
--- One row: this fleet's number among the cells behind one router.
---
--- Its positions are `number * 10^14 + 1` and those after it, below `(number + 1) * 10^14`: so no two
--- cells have an id in common, and an id says whose it is. Up to cell 89 they are below 2^53, and so
--- exact in JavaScript, too.
-CREATE TABLE cell (
-    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT cell_only_row CHECK (only_row),
-    number integer NOT NULL CONSTRAINT cell_number CHECK (number BETWEEN 0 AND 89)
-);
-
--- The migration says which.
-INSERT INTO cell (number) VALUES (current_setting('rocket_rides.cell')::integer);
-
--- With another number, the ids that were given out would be another cell's.
-CREATE FUNCTION refuse_another_cell() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'a cell''s number can''t be changed' USING ERRCODE = 'check_violation';
-END $$;
-
-CREATE TRIGGER for_good BEFORE UPDATE OR DELETE OR TRUNCATE ON cell
-    FOR EACH STATEMENT EXECUTE FUNCTION refuse_another_cell();
-
--- The position before the cell's first, where all who follow the records begin.
---
--- It has its owner's rights: readers outside this project need it, and may not read `cell`.
-CREATE FUNCTION cell_start() RETURNS bigint LANGUAGE sql STABLE
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-RETURN (SELECT number * 100000000000000 FROM cell);
-
-GRANT EXECUTE ON FUNCTION cell_start TO PUBLIC;
-
-
--- ------------------------------------------------------------------ the outbox
-
--- The outbox: records that are still to be sent to the log. The id is the record's position, and the
--- id of its row. In the log, its type is `object.action`.
---
--- No foreign key: the one statement that stages a record is the one that inserts its row. Every row
--- is soon deleted, so a number of rows triggers vacuum, not a share of the table.
-CREATE TABLE staged_log_records (
-    id bigint PRIMARY KEY,
-    action text NOT NULL,
-    object text NOT NULL,
-    data jsonb NOT NULL,
-    -- The context of its trace, where it belongs to one (`unified_log/tracing.py`).
-    traceparent text,
-    tracestate text,
-    -- So the largest batch, of 2,000 records, is 16 MB: it goes to Redis, and from there to a
-    -- reader, within their time-outs. What is larger stays in its own table, for handlers to find.
-    CONSTRAINT staged_log_records_size CHECK (
-        octet_length(object) + octet_length(action) + octet_length(data::text) <= 8192
-    )
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
-
--- A record that is staged while the streamer sleeps wakes it (`unified_log/streamer/doorbell.py`).
---
--- The sequence is a flag: the bell is armed while it has a last value. Sequences are outside of
--- transactions, so everyone sees at once what setval() wrote. Reading one waits for nobody, and a
--- SERIALIZABLE transaction takes no predicate lock for it.
-CREATE SEQUENCE doorbell;
-
--- Whoever rings also disarms it, so that the next records need not ring. The function has its owner's
--- rights, so that no record is refused or delayed for want of a right to the sequence.
-CREATE FUNCTION ring_doorbell() RETURNS void LANGUAGE sql VOLATILE
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-RETURN CASE WHEN pg_sequence_last_value('doorbell'::regclass) IS NOT NULL
-            THEN pg_notify('doorbell', setval('doorbell'::regclass, 1, false)::text) END;
-
-GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
-
-
--- ------------------------------------------------------------------ the streamer
-
--- One row: the position of the last record that the streamer sent and committed, and how many it has
--- sent in all.
---
--- Each record counts once; also one that `unified_log.repair` took out of the outbox unsent. Together
--- with what is staged, that is all of `log_records`.
-CREATE TABLE streamer_state (
-    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
-    last_sent_id bigint NOT NULL DEFAULT cell_start()
-        CONSTRAINT streamer_state_last_sent CHECK (last_sent_id >= 0),
-    records_sent bigint NOT NULL DEFAULT 0
-        CONSTRAINT streamer_state_records_sent CHECK (records_sent >= 0)
-) WITH (fillfactor = 50);
-
-INSERT INTO streamer_state DEFAULT VALUES;
-
--- One leader's term: its entries count for `after < id`, up to where the next term begins.
---
--- `void` are the terms that it replaced: nothing that was sent under them counts.
--- `unified_log/terms.py` says what that is for.
-CREATE TABLE terms (
-    after bigint PRIMARY KEY CONSTRAINT terms_after CHECK (after >= 0),
-    term text NOT NULL UNIQUE CONSTRAINT terms_term CHECK (term ~ '^[0-9a-f]{16}$'),
-    void text[] NOT NULL DEFAULT '{}',
-    began_at timestamptz NOT NULL DEFAULT now()
-);
-
-
--- ------------------------------------------------------------------ the readers of the log
-
--- Where a reader stands.
---
--- A name is unique among readers of the same kind: a total named "rollup" is not the rollup. A
--- reader that gives no kind is a program outside of this project.
---
--- The counters move in the transactions of the work that they count. Readers outside of this
--- project leave them at 0.
-CREATE TABLE checkpoints (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind text NOT NULL DEFAULT 'outside'
-        CONSTRAINT checkpoints_kind CHECK (length(kind) BETWEEN 1 AND 64),
-    name text NOT NULL CONSTRAINT checkpoints_name CHECK (length(name) BETWEEN 1 AND 64),
-    -- Two numbers of 64 bits. No backslash: what it means in a literal depends on a setting.
-    last_redis_id text NOT NULL DEFAULT '0-0' CONSTRAINT checkpoints_last_redis_id CHECK (
-        CASE WHEN last_redis_id ~ '^[0-9]+-[0-9]+$'
-        THEN split_part(last_redis_id, '-', 1)::numeric <= 18446744073709551615
-         AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615
-        ELSE false END
-    ),
-    position bigint NOT NULL DEFAULT cell_start()
-        CONSTRAINT checkpoints_position CHECK (position >= 0),
-    -- The types of records that it handles; it passes over others, and counts them.
-    types text[] NOT NULL DEFAULT '{}',
-    entries_passed bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_entries_passed CHECK (entries_passed >= 0),
-    -- Entries that it skipped: another database's, never committed, or disowned by a repair.
-    entries_not_ours bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_entries_not_ours CHECK (entries_not_ours >= 0),
-    gaps_healed bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
-    -- Of its own types.
-    records_healed bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_records_healed CHECK (records_healed >= 0),
-    -- Too low for the rollup: its new leader begins at a lower position, and takes re-sends from
-    -- there on for new records.
-    resends_skipped bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
-    entries_set_aside bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_entries_set_aside CHECK (entries_set_aside >= 0),
-    -- Each is counted by the next session, since the crash undid its own transaction.
-    crashes_injected bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
-    resets_applied bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_resets_applied CHECK (resets_applied >= 0),
-    -- The furthest position that it had ever reached when it was last set back.
-    furthest bigint NOT NULL DEFAULT cell_start()
-        CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
-    distance_healed numeric(38,3) NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_distance_healed
-        CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
-    counted_at timestamptz, -- when `position` last rose
-    -- Somebody asks the reader to make its state anew from the table of its records.
-    recount boolean NOT NULL DEFAULT false,
-    UNIQUE (kind, name)
-) WITH (fillfactor = 50);
+-- ------------------------------------------------------------------ the totals
 
 -- What a consumer has added up. Moves with its checkpoint, in one transaction.
 CREATE TABLE consumer_states (
@@ -176,31 +18,12 @@ CREATE TABLE consumer_states (
         CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
     -- How many rides these are: what cancels in the metres need not cancel here.
     rides bigint NOT NULL DEFAULT 0 CONSTRAINT consumer_states_rides CHECK (rides >= 0),
+    -- What it has healed, in metres.
+    distance_healed numeric(38,3) NOT NULL DEFAULT 0
+        CONSTRAINT consumer_states_distance_healed
+        CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 ) WITH (fillfactor = 50);
-
--- A reader that a person has removed (`python -m consumers.remove`), so that the reconciliation does
--- not miss it.
-CREATE TABLE removed_readers (
-    kind text NOT NULL,
-    name text NOT NULL,
-    removed_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- its transaction may have waited
-    removed_by text NOT NULL DEFAULT session_user,
-    position bigint NOT NULL CONSTRAINT removed_readers_position CHECK (position >= 0),
-    PRIMARY KEY (kind, name, removed_at)
-);
-
--- A log entry that is not a record, set aside verbatim: names and values in turn.
-CREATE TABLE set_aside_entries (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    consumer_kind text NOT NULL DEFAULT 'total',
-    consumer_name text NOT NULL,
-    redis_id text NOT NULL,
-    fields bytea[] NOT NULL,
-    reason text NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    UNIQUE (consumer_kind, consumer_name, redis_id)
-);
 
 
 -- ------------------------------------------------------------------ the rollup
@@ -230,6 +53,16 @@ CREATE TABLE rollup_state (
 ) WITH (fillfactor = 50);
 
 INSERT INTO rollup_state DEFAULT VALUES;
+
+-- Every minute from a ride's on is rolled up again. The rollup marks everything past `complete_to`
+-- under its next generation, and no earlier lead can undo that.
+CREATE FUNCTION set_back_rollup(ride_id bigint) RETURNS void LANGUAGE sql
+BEGIN ATOMIC
+    UPDATE rollup_state SET complete_to = least(complete_to, ride_id - 1),
+        generation = left(replace(gen_random_uuid()::text, '-', ''), 16);
+END;
+
+INSERT INTO set_back_hooks VALUES ('set_back_rollup(bigint)');
 
 -- A minute that could not be computed, and why. `retry`: somebody asked to try it again.
 CREATE TABLE set_aside_minutes (
@@ -310,6 +143,16 @@ CREATE TABLE receipts_state (
 
 -- gen_random_uuid() is Postgres' own source of strong random bits.
 INSERT INTO receipts_state (salt) VALUES (replace(gen_random_uuid()::text, '-', ''));
+
+-- The sweep looks again at the receipts from a ride on, and puts rides without a row into the inbox.
+-- It is counted, so that a sweep that is under way can't undo it.
+CREATE FUNCTION set_back_receipts(ride_id bigint) RETURNS void LANGUAGE sql
+BEGIN ATOMIC
+    UPDATE receipts_state SET inbox_to = least(inbox_to, ride_id - 1),
+        complete_to = least(complete_to, ride_id - 1), set_backs = set_backs + 1;
+END;
+
+INSERT INTO set_back_hooks VALUES ('set_back_receipts(bigint)');
 
 -- What a worker of the receipts has done so far.
 --

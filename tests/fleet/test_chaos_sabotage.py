@@ -4,7 +4,6 @@ Each scenario is also played unbroken: then it has nothing to say.
 """
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +75,7 @@ def move_the_checkpoint_alone(patch: Patch) -> None:
 
 
 def heal_nothing(patch: Patch) -> None:
-    patch.setattr(Total, "heal", lambda _, gap: Healed(gap, 0, Decimal(0)))
+    patch.setattr(Total, "heal", lambda _, gap: Healed(gap, 0))
 
 
 def count_again(patch: Patch) -> None:

@@ -107,7 +107,7 @@ def test_a_writer_in_a_copy_of_the_database_is_not_waited_for(
 
 
 KIND = "CREATE TABLE parcels (id bigint PRIMARY KEY DEFAULT nextval('log_position'))"
-STAGE = "INSERT INTO staged_log_records VALUES (%s, 'create', 'parcel', '{}')"
+STAGE = "INSERT INTO staged_log_records VALUES (%s, 'parcel.create', '{}')"
 
 
 @pytest.mark.proves("order-of-kinds")

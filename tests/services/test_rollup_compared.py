@@ -31,8 +31,8 @@ PUT = """
 """
 LATE = f"""
     WITH ride AS ({PUT})
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+    INSERT INTO staged_log_records (id, type, data)
+    SELECT id, 'ride.create', jsonb_build_object('id', id, 'distance', distance) FROM ride
 """
 OUTSIDE = ("infinity", "4713-01-01 12:00+00 BC", "0001-01-01 12:00+00", "9999-12-31 12:00+00")
 

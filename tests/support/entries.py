@@ -6,8 +6,8 @@ RIDE = "ride.create"
 # As the API does, in a statement of the tests' own: the ride's number, its stars.
 RATE = """
     WITH rating AS (INSERT INTO ratings (ride_id, stars) VALUES (%s, %s) RETURNING *)
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'rating', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)
+    INSERT INTO staged_log_records (id, type, data)
+    SELECT id, 'rating.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)
     FROM rating
 """
 

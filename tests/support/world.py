@@ -36,8 +36,8 @@ TAKE_RIDES = """
         FROM unnest(%s::numeric[], %s::timestamptz[]) given(distance, moment)
         RETURNING id, distance
     ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data)
-        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+        INSERT INTO staged_log_records (id, type, data)
+        SELECT id, 'ride.create', jsonb_build_object('id', id, 'distance', distance) FROM ride
     )
     SELECT id FROM ride ORDER BY id
 """

@@ -15,8 +15,10 @@ MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name
 """
 HANDLES = """
-    UPDATE checkpoints SET types = %(types)s
-    WHERE kind = %(kind)s AND name = %(name)s AND types <> %(types)s
+    UPDATE checkpoints
+    SET types = %(types)s, recount = CASE WHEN %(recounts)s THEN coalesce(recount, false) END
+    WHERE kind = %(kind)s AND name = %(name)s
+      AND (types <> %(types)s OR (recount IS NULL) = %(recounts)s)
 """
 LOAD = "SELECT last_redis_id, position FROM checkpoints WHERE kind = %s AND name = %s"
 # As strong as the lock of an UPDATE. Unlike FOR UPDATE, it does not wait for a transaction that is
@@ -29,7 +31,6 @@ MOVE = """
         counted_at = CASE WHEN %(position)s > position THEN clock_timestamp() ELSE counted_at END,
         gaps_healed = gaps_healed + %(gaps)s,
         records_healed = records_healed + %(records)s,
-        distance_healed = distance_healed + %(distance)s,
         resends_skipped = resends_skipped + %(skipped)s,
         entries_set_aside = entries_set_aside + %(set_aside)s,
         entries_not_ours = entries_not_ours + %(not_ours)s,
@@ -69,9 +70,14 @@ class Checkpoint:
         """Create it, at the very beginning, unless it exists; returns whether it is new."""
         return self._connection.execute(MAKE, [self._kind, self.name]).fetchone() is not None
 
-    def handles(self, types: Iterable[str]) -> None:
-        """Write down which types of records its reader handles."""
-        values = {"kind": self._kind, "name": self.name, "types": sorted(types)}
+    def handles(self, types: Iterable[str], *, recounts: bool) -> None:
+        """Write down which types of records its reader handles, and whether it can recount them."""
+        values = {
+            "kind": self._kind,
+            "name": self.name,
+            "types": sorted(types),
+            "recounts": recounts,
+        }
         self._connection.execute(HANDLES, values)
 
     def load(self) -> Place:

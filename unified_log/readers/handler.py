@@ -45,6 +45,8 @@ class Handler(ABC):
     TYPES: ClassVar[Mapping[str, Callable[[Record], Any]]]
     RECORD = "record"  # what a person calls one of them
     STATE = "state"  # and what is made of them
+    # False for one that is never asked to recount: it has a hook of its own (`set_back_hooks`).
+    RECOUNTS = True
 
     def __init__(self, connection: psycopg.Connection, name: str) -> None:
         self.connection = connection

@@ -57,7 +57,7 @@ class Reader(Generic[H]):
             if self.checkpoint.make():
                 handler.begin()
             self.checkpoint.lock()
-            self.checkpoint.handles(handler.TYPES)
+            self.checkpoint.handles(handler.TYPES, recounts=handler.RECOUNTS)
             self.at = self._load()
 
     def run_once(self, *, wait: float = 0) -> Round:

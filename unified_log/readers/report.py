@@ -75,7 +75,7 @@ class Report:
             "%s healed a gap in the log: %s%s, from position %d to %d",
             self._name,
             count(healed.records, record),
-            f", {healed.distance} m" if healed.distance else "",
+            f", {healed.what}" if healed.what else "",
             healed.gap.after + 1,
             healed.gap.upto,
         )

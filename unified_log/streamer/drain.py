@@ -22,7 +22,7 @@ from unified_log.tracing import Trace, parse
 
 # Starts in the index at last_sent, so it never visits the rows that were deleted before.
 NEXT_BATCH = """
-    SELECT id, object || '.' || action AS type, data::text, traceparent, tracestate
+    SELECT id, type, data::text, traceparent, tracestate
     FROM staged_log_records WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """
 # In binary: parsing a thousand ids as text would take a third of the statement's time.

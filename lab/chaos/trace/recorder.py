@@ -35,10 +35,10 @@ TABLES = {
     "terms": ("after", "term"),
     "checkpoints": (
         *("kind", "name", "last_redis_id", "position", "resets_applied"),
-        *("gaps_healed", "records_healed", "distance_healed"),
+        *("gaps_healed", "records_healed"),
         *("resends_skipped", "entries_not_ours"),
     ),
-    "consumer_states": ("name", "total_distance", "rides"),
+    "consumer_states": ("name", "total_distance", "rides", "distance_healed"),
     "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),
     "tamperings": ("what",),

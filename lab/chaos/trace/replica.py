@@ -101,7 +101,7 @@ def opened(life: Life) -> Replica:
             replica.drifts[name] = int((TOTAL, name, row["resets_applied"]) in drifts)
             state = states[name]
             total = replica.totals[name] = total_of(row, state["total_distance"])
-            replica.met[name] = met_by(row)
+            replica.met[name] = met_by(row, state)
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
             exact = replica.exact(name, total.ride_id)
             require(total.distance == exact, "a total is the sum of its rides")
@@ -153,12 +153,14 @@ def staged(row: Row) -> Ride:
     return Ride(record["id"], millimetres(record.get("distance")))
 
 
-def met_by(checkpoint: Row) -> Met:
+def met_by(checkpoint: Row, state: Row, before: int = 0) -> Met:
+    """What a reader has met; `before` is what it had healed, where its state has not moved."""
     gaps, rides, skipped, not_ours = (
         number(checkpoint, column)
         for column in ("gaps_healed", "records_healed", "resends_skipped", "entries_not_ours")
     )
-    return Met(gaps, rides, millimetres(checkpoint["distance_healed"]), skipped, not_ours)
+    healed = millimetres(state["distance_healed"]) if state else before
+    return Met(gaps, rides, healed, skipped, not_ours)
 
 
 def total_of(row: Row, distance: str | None, was: Total | None = None) -> Total:

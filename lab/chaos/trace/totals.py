@@ -44,8 +44,9 @@ class TotalsJudge:
 
     def _moves(self, name: str, row: Row, counted: Row, at: float, *, is_reset: bool) -> None:
         replica = self.replica
-        was, now = replica.totals.get(name), met_by(row)
-        met = now.since(replica.met.get(name, Met()))
+        was, before = replica.totals.get(name), replica.met.get(name, Met())
+        now = met_by(row, counted, before.distance)
+        met = now.since(before)
         then = total_of(row, counted.get("total_distance"), was)
         if was is None:
             require(then == Total(), "a total begins with nothing")

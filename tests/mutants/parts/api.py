@@ -47,9 +47,9 @@ MUTANTS = [
         "        return _ride(*TAKE_RIDE(connection, *values))\n",
         "        ride = 'INSERT INTO rides (distance) VALUES (%s) RETURNING id, distance'\n"
         "        taken = Ride(*connection.execute(ride, values[:1]).fetchone())\n"
-        "        record = 'INSERT INTO staged_log_records (id, action, object, data)'\n"
+        "        record = 'INSERT INTO staged_log_records (id, type, data)'\n"
         '        data = f\'{{"id": {taken.id}, "distance": {taken.distance}}}\'\n'
-        "        row = [taken.id, 'create', 'ride', data]\n"
+        "        row = [taken.id, 'ride.create', data]\n"
         "        connection.execute(f'{record} VALUES (%s, %s, %s, %s)', row)\n"
         "        return taken\n",
         tests="services/test_booking.py::test_a_ride_whose_record_cannot_be_staged_is_not_taken",

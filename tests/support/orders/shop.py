@@ -21,9 +21,7 @@ PLACE = """
     WITH placed AS (
         INSERT INTO orders (customer, amount) VALUES (%s, %s) RETURNING id, amount
     )
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'order', jsonb_build_object('id', id, 'amount', amount) FROM placed
-    RETURNING id, ring_doorbell()
+    SELECT id, stage(id, 'order.create', jsonb_build_object('id', id, 'amount', amount)) FROM placed
 """
 
 

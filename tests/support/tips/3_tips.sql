@@ -12,9 +12,6 @@ CREATE TABLE tip_sums (
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 );
 
-CREATE OR REPLACE VIEW log_records AS
-    SELECT id, created_at FROM rides
-    UNION ALL
-    SELECT id, created_at FROM ratings
-    UNION ALL
-    SELECT id, created_at FROM tips;
+SELECT attach(
+    'tips', 'id', 'tip.create', $$jsonb_build_object('id', id, 'ride_id', ride_id, 'cents', cents)$$
+);

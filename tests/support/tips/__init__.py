@@ -15,9 +15,8 @@ TIP = """
     WITH tip AS (
         INSERT INTO tips (ride_id, cents) VALUES (%s, %s) RETURNING id, ride_id, cents
     )
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'tip', jsonb_build_object('id', id, 'ride_id', ride_id, 'cents', cents)
-    FROM tip RETURNING ring_doorbell()
+    SELECT stage(id, 'tip.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'cents', cents))
+    FROM tip
 """
 
 ADD = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s RETURNING cents"
