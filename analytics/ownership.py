@@ -31,7 +31,7 @@ class History(NamedTuple):
 
     database_id: str  # "" when we may not ask
     newest: str  # the newest term; "" before the first
-    ranges: Mapping[bytes, terms.Range]  # of all its terms, including void ones
+    ranges: Mapping[bytes, terms.Range]  # of all its terms, including replaced ones
     last_sent: int
     start: int = 0  # the position before the first of this database's cell
 

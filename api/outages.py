@@ -11,7 +11,7 @@ from api import pool
 from unified_log import unreachable
 from unified_log.database import UNREACHABLE
 from unified_log.errors import Unavailable, in_one_line
-from unified_log.waiting import STARTING_UP, Complaint
+from unified_log.waiting import STARTING_UP, LimitedWarning
 
 logger = logging.getLogger("api")
 
@@ -60,7 +60,7 @@ class WhyUnreachable(logging.Filter):
     def __init__(self, url: str, patience: float = STARTING_UP) -> None:
         super().__init__()
         self._url = url
-        self._complaint = Complaint(patience)
+        self._complaint = LimitedWarning(patience)
         self.latest = ""  # reason
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -10,7 +10,7 @@
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 
 -- Entries that were set aside. Nothing refers to them. One that is read again is set aside again.
-DELETE FROM set_aside_entries WHERE created_at < now() - interval '400 days';
+DELETE FROM malformed_entries WHERE created_at < now() - interval '400 days';
 
 -- Resets, except those that a consumer has yet to look at, and each consumer's newest, which
 -- GET /consumers shows.
@@ -57,7 +57,7 @@ SELECT cell_start(), left(md5(random()::text), 16) FROM (
     )
 ) needed
 WHERE first > cell_start()
-ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = '{}';
+ON CONFLICT (after) DO UPDATE SET term = excluded.term, replaced = '{}';
 DELETE FROM terms
 WHERE after > cell_start() AND after < (
     SELECT max(after) FROM terms WHERE after < least(

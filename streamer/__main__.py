@@ -96,7 +96,7 @@ def lead(
     trimmer = Trimmer(connection, log, Caps(config.stream_max_length, config.stream_max_age))
     upkeep = Upkeep(connection, log, trimmer, alarms)
     doorbell = Doorbell(connection)
-    complaint = waiting.Complaint()
+    warn = waiting.LimitedWarning()
     woken = False
     while not stop:
         if not woken:  # else a ride is waiting
@@ -108,7 +108,7 @@ def lead(
             sent = streamer.run_once(double_send=double_send)
         except LogFull as refusal:
             trimmer.make_room()
-            complaint(f"{refusal}; trimming old entries")
+            warn(f"{refusal}; trimming old entries")
             stop.wait(FULL_POLL)
             continue
         except LogExhausted as reason:

@@ -4,7 +4,7 @@ The log can't take a record at or below `last_sent` any more: it is in order, an
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
 were changed: `unified_log.streamer.checks`) or rows were staged by hand. The leader warns of them.
 
-First it disowns every log entry up to `last_sent`, so that whoever reads there later, even a
+First it revokes every log entry up to `last_sent`, so that whoever reads there later, even a
 consumer that has yet to start, sees a gap and heals it from the table of its records; and the next
 nightly run rebuilds a warehouse that is past these records. Then it takes the records out of the
 outbox, and asks every consumer for a recount: the consumer itself makes its state anew from that
@@ -18,7 +18,7 @@ the log; readers heal them from their tables.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the log is disowned: nothing.
+* before the log is revoked: nothing.
 * after that: a gap that readers heal from the tables, and records that are still to be repaired.
 * after the second transaction: nothing.
 
@@ -67,7 +67,7 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     if not checks.stranded_warnings(connection, last_sent):
         return [], []
     # First: a consumer that starts after this needs no recount.
-    leaders_term.disown(connection, last_sent)
+    leaders_term.revoke(connection, last_sent)
     with connection.transaction():
         records = sorted(record for (record,) in connection.execute(TAKE_OUT, [last_sent]))
         if not records:

@@ -12,8 +12,8 @@ be committed, so a reader holds it until then.) With the terms a1 from 0 on and 
 entry with id 510 under a1 is past a1's end: nobody believes it.
 
 If nothing is committed under a term, the next one has the same `after`. It replaces the row, and
-keeps the other's name in `void`: entries under that name are known to be ours, and none of them was
-committed. So `after` orders the terms strictly.
+keeps the other's name in `replaced`: entries under that name are known to be ours, and none of them
+was committed. So `after` orders the terms strictly.
 
 A restored database does not know the terms of the history that it lost: their entries are foreign.
 The last term that it knows ends where its next leader begins: later entries under it are past its
@@ -39,7 +39,8 @@ NO_TERM = b""  # of entries that are older than the first term
 
 NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
 ALL = """
-    SELECT coalesce(json_agg(json_build_array(after, term, void) ORDER BY after), '[]') FROM terms
+    SELECT coalesce(json_agg(json_build_array(after, term, replaced) ORDER BY after), '[]')
+    FROM terms
 """
 # For a reader whose newest term is `known`: all terms, or NULL while that is still the newest.
 UNLESS_KNOWN = f"CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN ({ALL}) END"
@@ -110,7 +111,7 @@ class Terms:
         self._ranges = {}
         self.newest, self._after, name = None, 0, NO_TERM
         # A term ends where the next begins, so each row closes the range of the one before.
-        for after, term, void in rows:
+        for after, term, replaced in rows:
             self._ranges[name] = Range(self._after, after)
-            self._ranges |= {other.encode(): Range(after, after) for other in void}
+            self._ranges |= {other.encode(): Range(after, after) for other in replaced}
             self.newest, self._after, name = term, after, term.encode()

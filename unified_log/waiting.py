@@ -27,7 +27,7 @@ class Progress:
     def __init__(self) -> None:
         self.waits = delays()  # between attempts, since the last progress
         # A server may just be coming up, together with us.
-        self._complaint = Complaint(STARTING_UP)
+        self._complaint = LimitedWarning(STARTING_UP)
         self._announced = self._held_back = ""
         self._in_trouble = False
         self._is_new = True
@@ -45,14 +45,14 @@ class Progress:
         """Something worked: a failure is over."""
         self._has_started()
         if self._in_trouble:
-            self.waits, self._complaint = delays(), Complaint()
+            self.waits, self._complaint = delays(), LimitedWarning()
             self._in_trouble, self._announced = False, ""
             if self._held_back:
                 self.announce(self._held_back)
 
     def _has_started(self) -> None:
         if self._is_new:
-            self._is_new, self._complaint = False, Complaint()
+            self._is_new, self._complaint = False, LimitedWarning()
 
     def failed(self, reason: str) -> None:
         """Report why nothing works: a warning, except while the process is just starting up."""
@@ -62,7 +62,7 @@ class Progress:
         self._complaint(reason)
 
 
-class Complaint:
+class LimitedWarning:
     """Warns why a process waits, if it does so for `patience` seconds.
 
     Then it warns of each new reason at once, and of the same one every REPEAT_AFTER seconds.

@@ -39,7 +39,7 @@ RECEIPTS_FACTS = f"""
         'workers', (SELECT count(DISTINCT name) FROM sessions
                     WHERE starts_with(name, '{RECEIPTS}')),
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
-        'entries_not_ours', done.entries_not_ours, 'entries_set_aside', done.entries_set_aside,
+        'entries_not_ours', done.entries_not_ours, 'entries_malformed', done.entries_malformed,
         'entries_passed', done.entries_passed,
         'dead', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT %(limit)s) letters),
@@ -58,7 +58,7 @@ RECEIPTS_FACTS = f"""
     FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
                  coalesce(sum(dead), 0) AS given_up,
                  coalesce(sum(entries_not_ours), 0) AS entries_not_ours,
-                 coalesce(sum(entries_set_aside), 0) AS entries_set_aside,
+                 coalesce(sum(entries_malformed), 0) AS entries_malformed,
                  coalesce(sum(entries_passed), 0) AS entries_passed
           FROM receipts_workers) done
     LEFT JOIN receipts_lag lag ON true
@@ -69,13 +69,13 @@ RECEIPTS_FACTS = f"""
 # Kind by kind, from the index alone.
 SET_ASIDE_ENTRIES = """
     WITH RECURSIVE kinds (kind) AS (
-        SELECT min(consumer_kind) FROM set_aside_entries
+        SELECT min(consumer_kind) FROM malformed_entries
         UNION ALL
-        SELECT (SELECT min(consumer_kind) FROM set_aside_entries WHERE consumer_kind > kind)
+        SELECT (SELECT min(consumer_kind) FROM malformed_entries WHERE consumer_kind > kind)
         FROM kinds WHERE kind IS NOT NULL
     )
     SELECT coalesce(json_object_agg(kind, (SELECT count(*) FROM (
-        SELECT FROM set_aside_entries WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
+        SELECT FROM malformed_entries WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
     FROM kinds WHERE kind IS NOT NULL
 """
 # The rows that watch/kept.py has the words for, by the names and shapes that it gives them.
@@ -105,7 +105,7 @@ KEPT = f"""
         (SELECT created_at, json_build_object(
              'what', 'set aside', 'at', created_at, 'kind', consumer_kind,
              'consumer', consumer_name, 'reason', left(reason, 200))
-         FROM set_aside_entries ORDER BY id DESC LIMIT {NEWEST})
+         FROM malformed_entries ORDER BY id DESC LIMIT {NEWEST})
     ) newest
     WHERE at > now() - interval '{RECENTLY}' AND at <= now()
 """  # noqa: S608

@@ -82,7 +82,7 @@ class Events:
                 mood: Mood = "fault" if each.is_fault else "news"
                 yield Event(each.at, mood, printable(each.words))
         if before := self._database:
-            was, now = before.set_aside_entries.values(), database.set_aside_entries.values()
+            was, now = before.malformed_entries.values(), database.malformed_entries.values()
             if (more := rise(sum(was), sum(now)) - len(set_aside) + len(unnamed)) > 0:
                 yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
 

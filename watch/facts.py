@@ -55,7 +55,7 @@ class Counts:
     records_healed: int
     distance_healed: Decimal
     resends_skipped: int
-    entries_set_aside: int
+    entries_malformed: int
     entries_not_ours: int
     entries_passed: int  # records of types that it does not handle
     crashes_injected: int
@@ -141,7 +141,7 @@ class Receipts:
     waiting: int = 0  # for their next attempt
     entries_not_ours: int = 0  # as of a reader
     entries_passed: int = 0
-    entries_set_aside: int = 0
+    entries_malformed: int = 0
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Database:
     agreement: Agreement | None  # None without totals
     rollup: Rollup
     receipts: Receipts
-    set_aside_entries: dict[str, int]  # entries that were set aside, by the kind of the reader
+    malformed_entries: dict[str, int]  # entries that were set aside, by the kind of the reader
     reconciliations: tuple[Reconciliation, ...]  # the newest first
     happened: tuple[Happened, ...] = ()
     # Who should be at work and is not, as `watch.absence` names them, and for how many seconds;

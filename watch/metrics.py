@@ -54,7 +54,7 @@ HELP = {
     "reader_records_healed_total": "Records that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Records sent again, and skipped.",
-    "reader_entries_set_aside_total": "Entries that were not records, set aside.",
+    "reader_entries_malformed_total": "Entries that were not records, set aside.",
     "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
     "reader_entries_passed_total": "Records of types that it does not handle.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
@@ -76,7 +76,7 @@ HELP = {
     "receipts_dead": "Dead letters that wait for a decision.",
     "receipts_replayed": "Dead letters to be sent again.",
     "receipts_workers": "Processes that deliver receipts.",
-    "set_aside_entries": "Log entries in the table set_aside_entries, by the kind of reader.",
+    "malformed_entries": "Log entries in the table malformed_entries, by the kind of reader.",
     # The reconciliation: the last sum that was proven, and the runs.
     "reconciliation_age_seconds": "How long ago the last sum was proven.",
     "reconciliation_drift_meters": "How far off the last sum found a total, before its repair.",
@@ -94,7 +94,7 @@ LABELS: dict[str, tuple[str, ...]] = {
     "cell": ("cell",),
     "leader": ("role",),
     "standbys": ("role",),
-    "set_aside_entries": ("kind",),
+    "malformed_entries": ("kind",),
     "reconciliation_drift_meters": ("reader",),
     "run_status": ("status",),
     "run_verdict": ("part", "verdict"),
@@ -190,8 +190,8 @@ def _database(database: Database) -> Iterator[Sample]:
     yield "rollup_dirty_minutes", database.rollup.dirty_minutes, {}
     yield "rollup_minutes_set_aside", database.rollup.minutes_set_aside, {}
     yield from _receipts(database.receipts)
-    for kind, entries in sorted(database.set_aside_entries.items()):
-        yield "set_aside_entries", entries, {"kind": kind}
+    for kind, entries in sorted(database.malformed_entries.items()):
+        yield "malformed_entries", entries, {"kind": kind}
 
 
 def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:
@@ -209,7 +209,7 @@ def _counts(counts: Counts, labels: Labels) -> Iterator[Sample]:
     yield "reader_records_healed_total", counts.records_healed, labels
     yield "reader_healed_meters_total", counts.distance_healed, labels
     yield "reader_resends_skipped_total", counts.resends_skipped, labels
-    yield "reader_entries_set_aside_total", counts.entries_set_aside, labels
+    yield "reader_entries_malformed_total", counts.entries_malformed, labels
     yield "reader_entries_not_ours_total", counts.entries_not_ours, labels
     yield "reader_entries_passed_total", counts.entries_passed, labels
     yield "reader_crashes_injected_total", counts.crashes_injected, labels
@@ -230,7 +230,7 @@ def _receipts(receipts: Receipts) -> Iterator[Sample]:
     yield "receipts_replayed", receipts.being_sent_again, {}
     yield "receipts_workers", receipts.workers, {}
     labels = {"kind": "group", "reader": "receipts"}  # as in GET /consumers
-    yield "reader_entries_set_aside_total", receipts.entries_set_aside, labels
+    yield "reader_entries_malformed_total", receipts.entries_malformed, labels
     yield "reader_entries_not_ours_total", receipts.entries_not_ours, labels
     yield "reader_entries_passed_total", receipts.entries_passed, labels
 

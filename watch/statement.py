@@ -80,7 +80,7 @@ READERS = f"""
         'counts', json_build_object(
             'gaps_healed', gaps_healed, 'records_healed', records_healed,
             'distance_healed', coalesce(distance_healed, 0), 'resends_skipped', resends_skipped,
-            'entries_set_aside', entries_set_aside,
+            'entries_malformed', entries_malformed,
             'entries_not_ours', checkpoints.entries_not_ours, 'entries_passed', entries_passed,
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied
         )
@@ -138,7 +138,7 @@ FACTS = f"""
         'database', json_build_object(
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
-            'receipts', ({RECEIPTS_FACTS}), 'set_aside_entries', ({SET_ASIDE_ENTRIES}),
+            'receipts', ({RECEIPTS_FACTS}), 'malformed_entries', ({SET_ASIDE_ENTRIES}),
             'reconciliations', ({PROVEN_SUMS}), 'completed_run', ({COMPLETED_RUN}),
             'failed_run', ({FAILED_RUN}), 'failed_runs', ({FAILED_RUNS}),
             'run_under_way', ({RUN_UNDER_WAY}), 'oldest_ride_at', ({OLDEST_RIDE_AT}),

@@ -89,9 +89,9 @@ def notices(facts: Facts) -> list[str]:
             f"the log keeps entries for other programs, which are far behind: {listed(late)};"
             " docs/production.md says how to remove a reader"
         )
-    if entries := sum(facts.database.set_aside_entries.values()):
+    if entries := sum(facts.database.malformed_entries.values()):
         unread = count(entries, "entry", MOST)
-        found.append(f"{unread} of the log could not be read: the table set_aside_entries says why")
+        found.append(f"{unread} of the log could not be read: the table malformed_entries says why")
     run = facts.database.completed_run
     said = findings.failed(facts.database, facts.at), findings.wrong(run) if run else ""
     return [*found, *filter(None, said)]

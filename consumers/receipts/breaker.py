@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from consumers.receipts.verdict import Kind, Verdict
-from unified_log.waiting import Complaint, delays
+from unified_log.waiting import LimitedWarning, delays
 
 logger = logging.getLogger("consumer")
 
@@ -36,7 +36,7 @@ class Breaker:
     def _begin_anew(self) -> None:
         self._failures, self._until = 0, 0.0
         self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
-        self._complaint = Complaint()
+        self._complaint = LimitedWarning()
 
     @property
     def is_open(self) -> bool:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import psycopg
 
 from consumers.receipts.group import Group
-from consumers.receipts.statements import INBOX, SET_ASIDE
+from consumers.receipts.statements import INBOX, KEEP_MALFORMED
 from consumers.rides import TYPE, ride
 from rocket_rides import telemetry
 from rocket_rides.words import count
 from unified_log.database import one_row
 from unified_log.log import Entry, Invalid, decode
-from unified_log.readers.belief import KnownTerms, NotOurs, is_ours
+from unified_log.readers.ours import KnownTerms, NotOurs, is_ours
 from unified_log.readers.report import Report
 from unified_log.tracing import Trace, fields
 
@@ -114,6 +114,6 @@ class Inbox:
         group, worker = self.group.name, self.group.member
         kept = {"redis_id": entry.redis_id, "fields": entry.beginning, "reason": reason}
         values = kept | {"group": group, "worker": worker}
-        if self.connection.execute(SET_ASIDE, values).rowcount:  # for the first time
+        if self.connection.execute(KEEP_MALFORMED, values).rowcount:  # for the first time
             extra = fields([entry.trace])
             logger.warning("%s set aside entry %s: %s", worker, entry.redis_id, reason, extra=extra)

@@ -41,16 +41,16 @@ INBOX = """
 
 # Keeps an entry that is no record, before INBOX, and counts it. A crash after it leaves the entry
 # pending: whoever claims it keeps and counts nothing.
-SET_ASIDE = """
+KEEP_MALFORMED = """
     WITH kept AS (
-        INSERT INTO set_aside_entries (consumer_kind, consumer_name, redis_id, fields, reason)
+        INSERT INTO malformed_entries (consumer_kind, consumer_name, redis_id, fields, reason)
         VALUES ('receipts', %(group)s, %(redis_id)s, %(fields)s, %(reason)s)
         ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING RETURNING id
     )
-    INSERT INTO receipts_workers AS worker (name, entries_set_aside)
+    INSERT INTO receipts_workers AS worker (name, entries_malformed)
     SELECT %(worker)s, count(*) FROM kept HAVING count(*) > 0
     ON CONFLICT (name) DO UPDATE SET
-        entries_set_aside = worker.entries_set_aside + excluded.entries_set_aside
+        entries_malformed = worker.entries_malformed + excluded.entries_malformed
 """
 
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written

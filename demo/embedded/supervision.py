@@ -10,7 +10,7 @@ from demo.embedded.failures import NeverStarts, RefusedToStart, ServerFailed
 from demo.embedded.lifecycle import Server
 from unified_log.errors import in_one_line
 from unified_log.process import Stop
-from unified_log.waiting import Complaint
+from unified_log.waiting import LimitedWarning
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Supervised:
         self.server = server
         self._was_up = False
         self._due = self._look_due = 0.0
-        self._complaint = Complaint(PATIENCE)
+        self._complaint = LimitedWarning(PATIENCE)
 
     def revive(self, stop: Stop) -> None:
         """Start the server if it does not run and an attempt is due; end one out of reach first.
@@ -76,7 +76,7 @@ class Supervised:
                 self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
         else:
             self._was_up = True
-            self._complaint = Complaint()
+            self._complaint = LimitedWarning()
             logger.info("%s runs on the data in %s", server.name, server.folder)
 
 

@@ -168,8 +168,8 @@ CREATE TABLE receipts_workers (
     -- As in checkpoints; an entry that is read again after a crash counts again.
     entries_not_ours bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_entries_not_ours CHECK (entries_not_ours >= 0),
-    entries_set_aside bigint NOT NULL DEFAULT 0
-        CONSTRAINT receipts_workers_entries_set_aside CHECK (entries_set_aside >= 0),
+    entries_malformed bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_entries_malformed CHECK (entries_malformed >= 0),
     entries_passed bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_entries_passed CHECK (entries_passed >= 0)
 ) WITH (fillfactor = 50);

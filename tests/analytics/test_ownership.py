@@ -18,7 +18,7 @@ from unified_log.repair import repair
 
 LEAD = """
     INSERT INTO terms (after, term) SELECT last_sent_id, %s FROM streamer_state
-    ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = terms.void || terms.term
+    ON CONFLICT (after) DO UPDATE SET term = excluded.term, replaced = terms.replaced || terms.term
 """
 
 

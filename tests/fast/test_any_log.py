@@ -15,9 +15,9 @@ from rocket_rides.distance import MOST, is_exact
 from tests.support.entries import RIDE, fields
 from tests.support.properties import always, briefly
 from unified_log.log import LARGEST_ID, Entry, Invalid, decode
-from unified_log.readers.belief import Bounds
 from unified_log.readers.digest import Digest, digest
 from unified_log.readers.gaps import Gap
+from unified_log.readers.ours import Bounds
 from unified_log.terms import Range, Terms
 from unified_log.tracing import Trace
 
@@ -88,7 +88,7 @@ def histories(draw: st.DrawFn) -> History:
     distances = MILLIMETRES.map(lambda given: Decimal(given).scaleb(-3)) | st.none()
     rides = {ride: draw(distances) for ride in ids}
     begins = draw(st.lists(st.sampled_from([0, *ids]), unique=True, max_size=4).map(sorted))
-    rows = [(after, f"term{i}", [f"void{i}"]) for i, after in enumerate(begins)]
+    rows = [(after, f"term{i}", [f"replaced{i}"]) for i, after in enumerate(begins)]
     last_sent = draw(st.just(ids[-1]) | st.sampled_from([0, *ids]))
     return History(rides, rows, ids[-1], max(last_sent, begins[-1] if begins else 0))
 
@@ -111,11 +111,11 @@ def logs(draw: st.DrawFn, history: History) -> list[Entry]:
 
 
 def others(history: History) -> st.SearchStrategy[list[bytes]]:
-    """What is no entry of ours about a ride: a stranger's, one under a void term, or nonsense."""
-    voids = [name.encode() for _, _, names in history.rows for name in names]
+    """No entry of ours about a ride: a stranger's, one under a replaced term, or nonsense."""
+    replaced = [name.encode() for _, _, names in history.rows for name in names]
     strangers = st.builds(
         lambda ride, prev, term: fields(ride, '{"distance": 7}', prev % ride, term),
-        IDS, IDS, st.sampled_from([FOREIGN, *voids]),
+        IDS, IDS, st.sampled_from([FOREIGN, *replaced]),
     )  # fmt: skip
     return strangers | st.lists(st.binary(max_size=5), max_size=4)
 
@@ -161,7 +161,7 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
 
     # Each entry is one thing, and the batch ends before what is not committed.
     count = passed(entries, result)
-    not_taken = result.skipped + result.passed + len(result.set_aside) + result.not_ours.total
+    not_taken = result.skipped + result.passed + len(result.malformed) + result.not_ours.total
     assert count == len(result.records) + not_taken
     assert set(result.not_ours.foreign) <= {FOREIGN, b""}
     for entry in entries[count : count + 1]:
@@ -176,7 +176,7 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
     assert first.gaps + second.gaps == result.gaps
     assert (second.position, second.last_redis_id) == (result.position, result.last_redis_id)
     assert first.skipped + second.skipped == result.skipped
-    assert first.set_aside + second.set_aside == result.set_aside
+    assert first.malformed + second.malformed == result.malformed
 
     result.close_gap(history.last_sent)
     assert result.position == history.last_sent

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unified_log.readers.belief import NotOurs
+from unified_log.readers.ours import NotOurs
 from unified_log.readers.report import Report
 from unified_log.readers.round import Round
 from unified_log.readers.running import consumer_name

@@ -7,9 +7,9 @@ import pytest
 from consumers.rides import Ride, ride
 from tests.support.entries import RIDE, fields
 from unified_log.log import Entry
-from unified_log.readers.belief import Bounds
 from unified_log.readers.digest import Digest, digest
 from unified_log.readers.gaps import Gap
+from unified_log.readers.ours import Bounds
 from unified_log.terms import Range
 
 OURS = {b"": Range(0, 0), b"old": Range(0, 4), b"new": Range(4, 9)}
@@ -72,7 +72,7 @@ def test_a_term_that_is_not_ours_is_foreign_and_shows_no_gap() -> None:
 def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:
     nonsense = Entry("11-0", fields(5, "ride", 4, b"new"))
     result = read(nonsense, entry(12, 5, 4))
-    [(found, reason)] = result.set_aside
+    [(found, reason)] = result.malformed
     assert found == nonsense
     assert reason.startswith("data is not a ride")
     assert (result.records, result.last_redis_id) == ([record(5)], "12-0")
@@ -97,7 +97,7 @@ def test_a_gap_is_closed_once_and_only_where_there_is_one() -> None:
 def test_a_record_of_another_type_passes_unread_and_the_chain_goes_on() -> None:
     other = Entry("12-0", fields(6, "no JSON", 5, b"new", "rating.create"))
     result = read(entry(11, 5, 4), other, entry(13, 7, 6))
-    assert (result.records, result.gaps, result.set_aside) == ([record(5), record(7)], [], [])
+    assert (result.records, result.gaps, result.malformed) == ([record(5), record(7)], [], [])
     assert (result.passed, result.position, result.last_redis_id) == (1, 7, "13-0")
 
 

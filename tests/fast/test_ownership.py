@@ -6,7 +6,7 @@ from analytics.ledger import Owner
 from analytics.ownership import History, history_of, why_rebuild
 from unified_log.errors import Unavailable
 
-# Term b was sent under up to ride 20; c was void at once, and d is the newest.
+# Term b was sent under up to ride 20; c was replaced at once, and d is the newest.
 OURS = history_of("1-1", [(10, "b", []), (20, "d", ["c"])], last_sent=30)
 NEVER_LED = history_of("1-1", [], last_sent=5)
 UNKNOWN = history_of("", [], last_sent=5)

@@ -67,7 +67,7 @@ def test_a_receiver_that_declines_everything_is_asked_every_two_seconds(
     assert set(caplog.messages) == {line}
 
 
-def test_the_command_for_set_aside_entries_refuses_what_it_does_not_understand() -> None:
+def test_the_command_for_malformed_entries_refuses_what_it_does_not_understand() -> None:
     for words in ("", "replay", "replay 1 --all", "drop", "drop --all", "drop x", "list 1"):
         with pytest.raises(SystemExit) as exit_status:
             dead.parse(words.split())

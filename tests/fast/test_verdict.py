@@ -285,7 +285,7 @@ def test_where_no_run_was_ever_completed_the_oldest_ride_tells_whether_one_is_la
 
 def test_what_was_given_up_or_set_aside_waits_for_a_person_and_is_no_problem() -> None:
     waiting = replace(DATABASE.receipts, dead=3)
-    seen = facts(receipts=waiting, set_aside_entries={"total": 1, "receipts": 1})
+    seen = facts(receipts=waiting, malformed_entries={"total": 1, "receipts": 1})
     assert problems(seen) == []
     receipts, entries = notices(seen)
     assert receipts.startswith("3 receipts")

@@ -213,7 +213,7 @@ def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() 
     last = ["no field 5", "no field 6", "no field 7"]
 
     def seen(moment: int = 1, listed: tuple[Happened, ...] = (), **entries: int) -> Facts:
-        return facts(moment, happened=listed, set_aside_entries=entries)
+        return facts(moment, happened=listed, malformed_entries=entries)
 
     before, after = seen(0, total=3), seen(total=123)
     assert told(before, seen(listed=listed[:1], total=4)) == ["no field 0"]

@@ -85,7 +85,7 @@ def busy() -> str:
             reconciliation(number, drift={"consumer1": Decimal("0.001")}) for number in range(9)
         ),
         rollup=replace(database().rollup, minutes_set_aside=7),
-        set_aside_entries={"total": 9, "rollup": 3},
+        malformed_entries={"total": 9, "rollup": 3},
         completed_run=held_run(
             findings=tuple(finding(about=f"ride {17 * ride} is another") for ride in range(10)),
             open={"rides_changed": 400},
@@ -118,7 +118,7 @@ def test_nothing_gets_in_unescaped(text: str) -> None:
         readers=(strange,),
         agreement=agreement,
         receipts=receipts(newest_dead=(dead_receipt(reason=text),)),
-        set_aside_entries={text: 1},
+        malformed_entries={text: 1},
         reconciliations=(reconciliation(drift={text: Decimal(1)}, unrepaired=(text,)),),
         completed_run=held_run(verdicts={text: "held"}, findings=(finding(about=text),)),
         failed_run=failed_run(reason=text),
@@ -319,7 +319,7 @@ def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
 def test_what_was_counted_up_to_a_limit_says_so() -> None:
     many = receipts(dead=MOST, queued=MOST, waiting=MOST)
     aside = replace(database().rollup, minutes_set_aside=MOST)
-    _, parts = rendered(facts(receipts=many, rollup=aside, set_aside_entries={"total": MOST}))
+    _, parts = rendered(facts(receipts=many, rollup=aside, malformed_entries={"total": MOST}))
     assert "total 10,000+" in parts.parts["entries"]
     assert "10,000+ queued, 0 in flight, 10,000+ waiting" in parts.parts["receipts"]
     assert "12,300 delivered, 10,000+ dead" in parts.parts["receipts"]

@@ -147,7 +147,7 @@ def test_an_exhausted_stream_is_started_anew(world: World) -> None:
     world.take(4)
     eventually(lambda: world.staged() == 0)
     assert exact(world)
-    assert world.value("SELECT count(*) FROM set_aside_entries") == 0
+    assert world.value("SELECT count(*) FROM malformed_entries") == 0
 
 
 def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World) -> None:

@@ -65,10 +65,10 @@ def test_an_invalid_entry_is_set_aside_once_and_stops_nothing(world: World) -> N
     assert exact(world, consumer)
     world.connection.execute("UPDATE checkpoints SET last_redis_id = '0-0'")  # read it again
     assert exact(world, world.consumer())
-    kept = world.connection.execute("SELECT consumer_name, fields FROM set_aside_entries")
+    kept = world.connection.execute("SELECT consumer_name, fields FROM malformed_entries")
     [row] = kept.fetchall()
     assert row == ("consumer0", [b"data", b"ride", b"prev", b"0"])
-    assert world.value("SELECT entries_set_aside FROM checkpoints") == 1
+    assert world.value("SELECT entries_malformed FROM checkpoints") == 1
 
 
 def test_what_was_in_the_log_already_is_looked_at_without_a_wait(

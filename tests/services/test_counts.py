@@ -43,7 +43,7 @@ def eventful(world: World) -> Counts:
         records_healed=3,
         distance_healed=lost,
         resends_skipped=3,
-        entries_set_aside=2,
+        entries_malformed=2,
     )
 
 
@@ -54,7 +54,7 @@ def test_what_a_reader_meets_is_counted_once_however_it_is_batched(
     expected = eventful(world)
     catch_up(world.consumer(batch_size=batch_size))
     assert reader(seen(world), "consumer0").counts == expected
-    assert world.value("SELECT count(*) FROM set_aside_entries") == 2
+    assert world.value("SELECT count(*) FROM malformed_entries") == 2
 
 
 def test_a_reader_tells_when_it_last_counted_a_ride(world: World) -> None:

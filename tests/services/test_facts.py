@@ -207,14 +207,14 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     assert f"a streamer took the lead after position {number(world.start)}" in words
 
 
-def test_set_aside_entries_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:
+def test_malformed_entries_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:
     world.connection.execute(
-        "INSERT INTO set_aside_entries (consumer_kind, consumer_name, redis_id, fields, reason)"
+        "INSERT INTO malformed_entries (consumer_kind, consumer_name, redis_id, fields, reason)"
         " SELECT kind, 'name', n || '-0', '{}', 'no data'"
         " FROM (VALUES ('total', 2), ('receipts', 3)) k(kind, most), generate_series(1, most) n"
     )
     database = seen(world)
-    assert database.set_aside_entries == {"total": 2, "receipts": 3}
+    assert database.malformed_entries == {"total": 2, "receipts": 3}
     assert {each.words for each in database.happened if each.is_fault} == {
         "name set an entry aside: no data",
         "the receipts' group set an entry aside: no data",

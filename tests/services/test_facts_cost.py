@@ -18,7 +18,7 @@ GROWING = (
     "rides",
     "staged_log_records",
     "receipts",
-    "set_aside_entries",
+    "malformed_entries",
     "terms",
     "reconciliations",
     "resets",
@@ -35,7 +35,7 @@ CROWD = [
     WHERE id % 3 = 0
     """,
     """
-    INSERT INTO set_aside_entries (consumer_name, redis_id, fields, reason)
+    INSERT INTO malformed_entries (consumer_name, redis_id, fields, reason)
     SELECT 'a', n || '-0', '{{}}', 'no data' FROM generate_series(1, {0}) n
     """,
     """
@@ -128,7 +128,7 @@ def test_what_there_is_more_of_is_counted_up_to_the_limit(
     assert database.rides.staged == LIMIT
     assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
     assert max(reader.records_behind or 0 for reader in database.readers) == LIMIT
-    assert database.set_aside_entries == {"total": LIMIT}
+    assert database.malformed_entries == {"total": LIMIT}
     assert database.failed_runs == LIMIT
     assert database.completed_run
     assert database.completed_run.open == {"rides_changed": LIMIT}

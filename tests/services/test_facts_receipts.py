@@ -34,7 +34,7 @@ STATES = {
 }  # fmt: skip
 WORKERS = """
     INSERT INTO receipts_workers
-        (name, delivered, dead, swept, entries_not_ours, entries_set_aside, entries_passed)
+        (name, delivered, dead, swept, entries_not_ours, entries_malformed, entries_passed)
     VALUES ('a', 20, 1, 2, 4, 0, 6), ('b', 30, 1, 3, 5, 1, 7)
 """
 
@@ -64,7 +64,7 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     assert (receipts.workers, receipts.delivered, receipts.swept) == (2, 50, 5)
     assert (receipts.queued, receipts.in_flight, receipts.waiting) == (2, 3, 3)
     assert (receipts.dead, receipts.being_sent_again, receipts.pending) == (2, 2, 6)
-    assert (receipts.entries_not_ours, receipts.entries_set_aside) == (9, 1)
+    assert (receipts.entries_not_ours, receipts.entries_malformed) == (9, 1)
     assert receipts.entries_passed == 13
     dead = [(letter.ride - world.start, letter.attempts) for letter in receipts.newest_dead]
     assert dead == [(7, 10), (3, 10)]

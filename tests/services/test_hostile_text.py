@@ -59,7 +59,7 @@ PRINTED = {
     ("checkpoints", "name"),
     ("receipts", "reason"),
     ("receipts_workers", "name"),
-    ("set_aside_entries", "reason"),
+    ("malformed_entries", "reason"),
     ("set_aside_minutes", "reason"),
     ("rating_sums", "name"),
     ("removed_readers", "removed_by"),

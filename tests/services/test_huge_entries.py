@@ -125,7 +125,7 @@ def test_huge_entries_are_set_aside_by_every_reader_in_little_memory(
             and is_complete(world)
             and staff.outcomes() == last - world.start
             and staff.pending == 0
-            and world.value("SELECT count(*) FROM set_aside_entries") == 4 * entries
+            and world.value("SELECT count(*) FROM malformed_entries") == 4 * entries
         )
 
     eventually(lambda: all_passed(0))
@@ -141,7 +141,7 @@ def test_huge_entries_are_set_aside_by_every_reader_in_little_memory(
     eventually(lambda: all_passed(31))
     grown = [peak(reader) - then for reader, then in zip(readers, before, strict=True)]
     assert max(grown) < 80 * MEGABYTE
-    longest = "SELECT max(length(array_to_string(fields, ''))) FROM set_aside_entries"
+    longest = "SELECT max(length(array_to_string(fields, ''))) FROM malformed_entries"
     assert world.value(longest) < 2 * MOST_KEPT  # in hexadecimal digits
 
 

@@ -131,7 +131,7 @@ def test_a_look_for_stranded_records_that_takes_too_long_is_said_and_stops_nothi
 
 def terms_begun(world: World) -> int:
     """How often a streamer has taken the lead without committing anything."""
-    return world.value("SELECT coalesce(max(cardinality(void)), 0) FROM terms")
+    return world.value("SELECT coalesce(max(cardinality(replaced)), 0) FROM terms")
 
 
 def test_a_streamer_says_once_that_it_leads_however_often_it_tries(world: World) -> None:

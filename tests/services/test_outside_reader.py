@@ -95,10 +95,12 @@ class Reader:
     def heal(self, after: int, upto: int) -> None:
         self.rides.update(self.query(HEAL, after=after, upto=upto))
 
-    def shares(self, last_sent: int, term: str, void: list[str], after: int, upto: int) -> bool:
+    def shares(self, last_sent: int, term: str, replaced: list[str], after: int, upto: int) -> bool:
         ride_id, known = self.stored
         return (
-            ride_id <= after if known in void else known == term and ride_id <= min(upto, last_sent)
+            ride_id <= after
+            if known in replaced
+            else known == term and ride_id <= min(upto, last_sent)
         )
 
 

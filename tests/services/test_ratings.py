@@ -156,7 +156,7 @@ def test_what_is_no_rating_is_set_aside_by_the_one_reader_that_handles_ratings(
     drain(world.streamer())
     assert exact(world, total)
     assert is_exact(world, reader)  # it heals what the entry did not tell
-    found = world.connection.execute("SELECT consumer_kind, consumer_name FROM set_aside_entries")
+    found = world.connection.execute("SELECT consumer_kind, consumer_name FROM malformed_entries")
     assert found.fetchall() == [("ratings", "ratings0")]
 
 
@@ -171,7 +171,7 @@ def test_a_type_that_nobody_knows_passes_everyone(world: World) -> None:
     drain(world.streamer())
     assert exact_up_to(world, total)
     assert is_exact(world, reader)
-    assert world.value("SELECT count(*) FROM set_aside_entries") == 0
+    assert world.value("SELECT count(*) FROM malformed_entries") == 0
     assert world.value("SELECT min(entries_passed) FROM checkpoints") == 2
 
 

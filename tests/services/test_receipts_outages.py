@@ -88,7 +88,7 @@ def test_a_row_that_is_held_at_the_end_is_waited_for(staff: Staff) -> None:
 
 def test_a_loop_that_reads_says_why_it_cannot(staff: Staff) -> None:
     """Only the sweep would deliver, and nobody would know."""
-    odd = "ALTER TABLE set_aside_entries ADD CONSTRAINT odd CHECK (id < 0)"
+    odd = "ALTER TABLE malformed_entries ADD CONSTRAINT odd CHECK (id < 0)"
     staff.world.connection.execute(odd)
     staff.world.log().redis.xadd(staff.world.stream, {"data": "nonsense", "prev": "0"})
     staff.service().says('violates check constraint "odd"')
@@ -97,7 +97,7 @@ def test_a_loop_that_reads_says_why_it_cannot(staff: Staff) -> None:
 def test_it_says_so_also_of_a_lock_that_the_other_loop_does_not_need(staff: Staff) -> None:
     staff.world.log().redis.xadd(staff.world.stream, {"data": "nonsense", "prev": "0"})
     with transaction(staff.world) as person:
-        person.execute("LOCK TABLE set_aside_entries")
+        person.execute("LOCK TABLE malformed_entries")
         staff.service().says("lock timeout")
 
 

@@ -38,7 +38,7 @@ def not_ours(world: World) -> int:
 
 
 def nothing_set_aside(world: World) -> bool:
-    return world.value("SELECT count(*) FROM set_aside_entries") == 0
+    return world.value("SELECT count(*) FROM malformed_entries") == 0
 
 
 @pytest.mark.parametrize(("new", "recovery_signal"), [(2, False), (9, True)], ids=["fewer", "more"])

@@ -27,7 +27,7 @@ RECOMPUTED = """
     VALUES (%s, '2026-03-01 10:01Z', 1, %s, now() - make_interval(days => %s))
 """
 DEAD_LETTER = """
-    INSERT INTO set_aside_entries (consumer_name, redis_id, fields, reason, created_at)
+    INSERT INTO malformed_entries (consumer_name, redis_id, fields, reason, created_at)
     VALUES ('consumer0', %s, '{}', 'no ride', now() - make_interval(days => %s))
 """
 
@@ -84,8 +84,8 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     assert kept.fetchall() == [(old[1], "applied"), (old[2], "pending")]
     # Two that resets refer to, and the newest run.
     assert ids(world, "reconciliations") == old[1:]
-    assert world.value("SELECT count(*) FROM set_aside_entries WHERE redis_id = '2-0'") == 1
-    assert world.value("SELECT count(*) FROM set_aside_entries") == 1
+    assert world.value("SELECT count(*) FROM malformed_entries WHERE redis_id = '2-0'") == 1
+    assert world.value("SELECT count(*) FROM malformed_entries") == 1
     young = [reconcile(world, 399), reconcile(world, 1)]
     forget(world)
     assert ids(world, "reconciliations") == [*old[1:3], *young]

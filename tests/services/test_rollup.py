@@ -263,7 +263,7 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     assert is_complete(world)
     assert total.at.position == world.start
     assert catch_up(total) == world.truth
-    kinds = world.connection.execute("SELECT consumer_kind FROM set_aside_entries ORDER BY 1")
+    kinds = world.connection.execute("SELECT consumer_kind FROM malformed_entries ORDER BY 1")
     assert kinds.fetchall() == [("rollup",), ("total",)]
     world.send(3)
     assert catch_up(total) == world.truth

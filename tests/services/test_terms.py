@@ -11,7 +11,7 @@ from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.streamer.drain import Step
 
-TERMS = "SELECT after, term, void FROM terms ORDER BY after"
+TERMS = "SELECT after, term, replaced FROM terms ORDER BY after"
 
 
 @pytest.fixture

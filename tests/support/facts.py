@@ -96,7 +96,7 @@ def database(**changed: Any) -> Database:
         agreement=Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL}),
         rollup=Rollup(Lead(True, 0), 12_345, 0, 0),
         receipts=receipts(),
-        set_aside_entries={},
+        malformed_entries={},
         reconciliations=(reconciliation(),),
         completed_run=completed_run(),
     )

@@ -7,9 +7,9 @@ import psycopg
 
 from unified_log.database import one_row
 from unified_log.errors import Overtaken
-from unified_log.readers.belief import set_aside
 from unified_log.readers.digest import Digest
 from unified_log.readers.gaps import Healed, HealedSum
+from unified_log.readers.ours import keep_malformed
 
 MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name
@@ -32,7 +32,7 @@ MOVE = """
         gaps_healed = gaps_healed + %(gaps)s,
         records_healed = records_healed + %(records)s,
         resends_skipped = resends_skipped + %(skipped)s,
-        entries_set_aside = entries_set_aside + %(set_aside)s,
+        entries_malformed = entries_malformed + %(malformed)s,
         entries_not_ours = entries_not_ours + %(not_ours)s,
         entries_passed = entries_passed + %(passed)s
     WHERE kind = %(kind)s AND name = %(name)s
@@ -108,7 +108,10 @@ class Checkpoint:
 
         Returns where it stands then. Raises Overtaken unless it stood at `before`.
         """
-        new = [set_aside(self._connection, self._kind, self.name, each) for each in batch.set_aside]
+        new = [
+            keep_malformed(self._connection, self._kind, self.name, each)
+            for each in batch.malformed
+        ]
         to = Place(batch.last_redis_id, batch.position)
         values = {
             "kind": self._kind,
@@ -117,7 +120,7 @@ class Checkpoint:
             "position": to.position,
             **HealedSum.of(healed)._asdict(),
             "skipped": batch.skipped,
-            "set_aside": sum(new),
+            "malformed": sum(new),
             "not_ours": batch.not_ours.total,
             "passed": batch.passed,
             "from_redis_id": before.redis_id,

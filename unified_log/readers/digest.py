@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unified_log.log import Entry, Invalid, Record, decode
-from unified_log.readers.belief import Bounds, NotOurs, SetAside, is_ours
 from unified_log.readers.gaps import Gap
+from unified_log.readers.ours import Bounds, Malformed, NotOurs, is_ours
 from unified_log.tracing import Trace
 
 # The types that a reader handles, each with the function that turns a record into what the handler
@@ -25,7 +25,7 @@ class Digest:
     passed: int = 0  # records of other types
     gaps: list[Gap] = field(default_factory=list)
     skipped: int = 0
-    set_aside: list[SetAside] = field(default_factory=list)
+    malformed: list[Malformed] = field(default_factory=list)
     not_ours: NotOurs = field(default_factory=NotOurs)
 
     def close_gap(self, upto: int, *, is_last: bool = True) -> None:
@@ -43,7 +43,7 @@ def digest(
     `bounds` must have been read after the entries: else one of a term that has just begun would
     count as foreign.
 
-    An entry that is not ours tells nothing and is counted as not ours (`readers/belief.py`). Of
+    An entry that is not ours tells nothing and is counted as not ours (`readers/ours.py`). Of
     the others, one past `last_sent` is held: it ends the batch, because the streamer is about to
     commit it or will send it again. Nothing counts before it is committed. One at or below the
     reader's position is a re-send and is skipped; one whose `prev` is above it shows a gap. A
@@ -71,6 +71,6 @@ def digest(
                     result.gaps.append(Gap(result.position, record.prev))
                 result.position = record.id
         except Invalid as reason:
-            result.set_aside.append(SetAside(entry, str(reason)))
+            result.malformed.append(Malformed(entry, str(reason)))
         result.last_redis_id = entry.redis_id
     return result

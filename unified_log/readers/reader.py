@@ -13,11 +13,11 @@ from rocket_rides import telemetry
 from unified_log.database import is_alive, one_row
 from unified_log.faults import reached
 from unified_log.log import START, Entry, Log, as_numbers
-from unified_log.readers.belief import Bounds, KnownTerms
 from unified_log.readers.checkpoint import Checkpoint, Place
 from unified_log.readers.committing import Committing
 from unified_log.readers.digest import Digest, digest
 from unified_log.readers.handler import Handler
+from unified_log.readers.ours import Bounds, KnownTerms
 from unified_log.readers.round import Round, Step
 
 REST = 2  # times what a round took, for a reader that is behind
@@ -173,7 +173,7 @@ class Reader(Generic[H]):
         ):
             self.handler.fence()
             reached(Step.BEFORE_STATE)
-            if batch.gaps or batch.set_aside:  # before other rows, as in a repair: else a deadlock
+            if batch.gaps or batch.malformed:  # before other rows, as in a repair: else a deadlock
                 self.checkpoint.lock()
             healed = [done for gap in batch.gaps if (done := self.handler.heal(gap))]
             to = self.checkpoint.move(self.at, batch, healed)
@@ -186,7 +186,7 @@ class Reader(Generic[H]):
             batch.traces,
             healed,
             batch.skipped,
-            batch.set_aside,
+            batch.malformed,
             batch.not_ours,
             rewound,
         )

@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Any
 
 from rocket_rides.words import count
-from unified_log.readers.belief import NotOurs
 from unified_log.readers.gaps import Healed, HealedSum
+from unified_log.readers.ours import NotOurs
 from unified_log.readers.reader import Reader
 from unified_log.readers.round import Round
 from unified_log.terms import NO_TERM
@@ -48,7 +48,7 @@ class Report:
 
     def entries(self, done: Round) -> None:
         """Report what was strange about the entries that it read."""
-        for entry, reason in done.set_aside:
+        for entry, reason in done.malformed:
             name, extra = self._name, fields([entry.trace])
             logger.warning("%s set aside entry %s: %s", name, entry.redis_id, reason, extra=extra)
         if done.rewound:
@@ -102,7 +102,7 @@ class Report:
             )
         if skipped := self._uncommitted.unnamed(uncommitted):
             logger.info(
-                "%s skipped %s that the streamer never committed, or disowned: harmless after a"
+                "%s skipped %s that the streamer never committed, or revoked: harmless after a"
                 " change of lead, restore or repair. %s an old primary still writes to this stream",
                 self._name,
                 count(skipped, "entry"),

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from unified_log.readers.belief import NotOurs, SetAside
 from unified_log.readers.gaps import Healed
+from unified_log.readers.ours import Malformed, NotOurs
 from unified_log.tracing import Trace
 
 
@@ -25,7 +25,7 @@ class Round:
     traces: dict[int, Trace] = field(default_factory=dict)  # of these, by position
     healed: list[Healed] = field(default_factory=list)  # in that order, too
     skipped: int = 0  # re-sends
-    set_aside: list[SetAside] = field(default_factory=list)
+    malformed: list[Malformed] = field(default_factory=list)
     not_ours: NotOurs = field(default_factory=NotOurs)
     rewound: bool = False  # to the start of the log, which was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet

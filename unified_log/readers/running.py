@@ -15,7 +15,7 @@ from unified_log.log import Log
 from unified_log.readers.crashes import Crashes
 from unified_log.readers.reader import H, Reader
 from unified_log.readers.round import Round, Step
-from unified_log.waiting import Complaint, Progress, delays
+from unified_log.waiting import LimitedWarning, Progress, delays
 
 IDLE_ROUND = 0.5  # seconds
 HELD_POLL = 0.0005  # seconds; the streamer commits right after it has sent
@@ -88,7 +88,7 @@ def rounds(
 
     While the log is ahead of what the streamer has committed, the pauses between rounds grow.
     """
-    pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
+    pauses, warn = delays(HELD_POLL, IDLE_ROUND), LimitedWarning(1)
     while not stop:
         with crashing(crash_rate, *crash_steps):
             done = work.run_once(wait=IDLE_ROUND)
@@ -99,10 +99,10 @@ def rounds(
             observer(done, work)
         pause = work.pause
         if done.held:
-            complaint("the log is ahead of what the streamer has committed")
+            warn("the log is ahead of what the streamer has committed")
             pause = max(pause, next(pauses))
         else:
-            pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
+            pauses, warn = delays(HELD_POLL, IDLE_ROUND), LimitedWarning(1)
         if pause:
             stop.wait(pause)
 

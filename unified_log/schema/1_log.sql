@@ -166,12 +166,12 @@ INSERT INTO streamer_state DEFAULT VALUES;
 
 -- One leader's term: its entries count for `after < id`, up to where the next term begins.
 --
--- `void` are the terms that it replaced: nothing that was sent under them counts.
+-- `replaced` are the terms that it replaced: nothing that was sent under them counts.
 -- `unified_log/terms.py` says what that is for.
 CREATE TABLE terms (
     after bigint PRIMARY KEY CONSTRAINT terms_after CHECK (after >= 0),
     term text NOT NULL UNIQUE CONSTRAINT terms_term CHECK (term ~ '^[0-9a-f]{16}$'),
-    void text[] NOT NULL DEFAULT '{}',
+    replaced text[] NOT NULL DEFAULT '{}',
     began_at timestamptz NOT NULL DEFAULT now()
 );
 
@@ -203,7 +203,7 @@ CREATE TABLE checkpoints (
     types text[] NOT NULL DEFAULT '{}',
     entries_passed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_passed CHECK (entries_passed >= 0),
-    -- Entries that it skipped: another database's, never committed, or disowned by a repair.
+    -- Entries that it skipped: another database's, never committed, or revoked by a repair.
     entries_not_ours bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_not_ours CHECK (entries_not_ours >= 0),
     gaps_healed bigint NOT NULL DEFAULT 0
@@ -214,8 +214,8 @@ CREATE TABLE checkpoints (
     -- Too low for readers that begin at a lower position: they take re-sends from there on for new.
     resends_skipped bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
-    entries_set_aside bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_entries_set_aside CHECK (entries_set_aside >= 0),
+    entries_malformed bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_entries_malformed CHECK (entries_malformed >= 0),
     -- Each is counted by the next session, since the crash undid its own transaction.
     crashes_injected bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
@@ -243,7 +243,7 @@ CREATE TABLE removed_readers (
 );
 
 -- A log entry that is not a record, set aside verbatim: names and values in turn.
-CREATE TABLE set_aside_entries (
+CREATE TABLE malformed_entries (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     consumer_kind text NOT NULL,
     consumer_name text NOT NULL,

@@ -1,4 +1,4 @@
-"""The leader's term: begun before it sends anything, disowned when stranded records are repaired.
+"""The leader's term: begun before it sends anything, revoked when stranded records are repaired.
 
 What terms are for, and what readers make of them, is in `unified_log.terms`.
 """
@@ -11,7 +11,7 @@ from unified_log.errors import Unavailable
 from unified_log.log import LARGEST_ID
 from unified_log.terms import TERM_BYTES, StateLost, Term, last_sent
 
-VOID_KEPT = 100
+REPLACED_KEPT = 100
 
 # Refused when more was sent than last_sent says: a later term began, or the next record is not
 # staged. (A row and its record commit together; records are deleted as they are sent, in order.)
@@ -24,14 +24,14 @@ BEGIN = f"""
       ), true)
     ON CONFLICT (after) DO UPDATE
     SET term = excluded.term, began_at = excluded.began_at,
-        void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]
+        replaced = (ARRAY[terms.term] || terms.replaced)[1:{REPLACED_KEPT}]
     RETURNING after
 """  # noqa: S608
 # Nothing sent up to some position counts any longer: readers heal it from the tables.
-DISOWN = f"""
-    WITH gone AS (DELETE FROM terms RETURNING after, term, void)
-    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
-    FROM gone CROSS JOIN unnest(term || void) name
+REVOKE = f"""
+    WITH gone AS (DELETE FROM terms RETURNING after, term, replaced)
+    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{REPLACED_KEPT}], '{{}}')
+    FROM gone CROSS JOIN unnest(term || replaced) name
 """  # noqa: S608
 # Nothing counts before it is committed as sent: so whoever stands past last_sent proves that more
 # was. Otherwise the next record was never sent, and its row was inserted without it.
@@ -55,7 +55,7 @@ LEAVE_OUT = f"""
       AND EXISTS ({NEVER_SENT})
     RETURNING bare.rows
 """  # noqa: S608 (no value is put in)
-OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
+OWN = "INSERT INTO terms (after, term, replaced) VALUES (%s, %s, %s)"
 START = "SELECT cell_start()"
 
 
@@ -88,15 +88,15 @@ def leave_out(connection: psycopg.Connection, settled: int) -> int:
     return row[0] if row else 0
 
 
-def disown(connection: psycopg.Connection, upto: int) -> None:
+def revoke(connection: psycopg.Connection, upto: int) -> None:
     """Have readers count nothing that the log says about records up to `upto`.
 
     `upto` is at most `last_sent`. The leader loses its term and begins another.
     """
     with connection.transaction():
-        [(void,)] = connection.execute(DISOWN)
+        [(replaced,)] = connection.execute(REVOKE)
         [(start,)] = connection.execute(START)
-        connection.execute(OWN, [start, _draw(), void])
+        connection.execute(OWN, [start, _draw(), replaced])
         if upto > start:
             connection.execute(OWN, [upto, _draw(), []])
 

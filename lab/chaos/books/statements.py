@@ -98,11 +98,11 @@ COUNTS = """
         SELECT count(*) AS sent FROM log_records WHERE id <= last_sent_id
     ) records WHERE records_sent <> sent
     UNION ALL
-    SELECT format('%s counts %s entries set aside of %s', name, entries_set_aside, number)
+    SELECT format('%s counts %s entries set aside of %s', name, entries_malformed, number)
     FROM checkpoints, LATERAL (
-        SELECT count(*) AS number FROM set_aside_entries
+        SELECT count(*) AS number FROM malformed_entries
         WHERE (consumer_kind, consumer_name) = (kind, name)
-    ) entries WHERE entries_set_aside <> number
+    ) entries WHERE entries_malformed <> number
     UNION ALL
     SELECT format('%s counts %s resets applied of %s', name, resets_applied, number)
     FROM checkpoints, LATERAL (
@@ -165,7 +165,7 @@ DELIVERED = """
     FROM receipts WHERE outcome IS NULL OR replay_at IS NOT NULL
 """
 SET_ASIDE = """
-    SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM set_aside_entries
+    SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM malformed_entries
     UNION ALL
     SELECT format('the minute %s was set aside: %s',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), reason) FROM set_aside_minutes

@@ -4,7 +4,7 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-belief = partial(Mutant, file="unified_log/readers/belief.py", tests="fast/test_digest.py")
+belief = partial(Mutant, file="unified_log/readers/ours.py", tests="fast/test_digest.py")
 digest = partial(Mutant, file="unified_log/readers/digest.py", tests="fast/test_digest.py")
 checkpoint = partial(
     Mutant, file="unified_log/readers/checkpoint.py", tests="services/test_consumer.py"

@@ -127,7 +127,7 @@ MUTANTS = [
     ),
     repair(
         "the log still counts for repaired rides",
-        "    leaders_term.disown(connection, last_sent)\n",
+        "    leaders_term.revoke(connection, last_sent)\n",
         "",
         tests="services/test_repair.py::"
         "test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides",

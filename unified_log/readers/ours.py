@@ -20,8 +20,8 @@ from unified_log.terms import UNLESS_KNOWN, Range, StateLost, Terms
 # One statement, so one snapshot.
 BOUNDS = f"SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN} FROM streamer_state"  # noqa: S608
 # An entry that is read again, as after a restore of Redis, is there already.
-SET_ASIDE = """
-    INSERT INTO set_aside_entries (consumer_kind, consumer_name, redis_id, fields, reason)
+KEEP = """
+    INSERT INTO malformed_entries (consumer_kind, consumer_name, redis_id, fields, reason)
     VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING
 """
@@ -61,18 +61,18 @@ class KnownTerms:
         return Bounds(last_sent, self._terms.update(terms, max(last_drawn, last_sent)))
 
 
-class SetAside(NamedTuple):
+class Malformed(NamedTuple):
     """An entry that is invalid: not a record, and why."""
 
     entry: Entry
     reason: str
 
 
-def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
+def keep_malformed(connection: psycopg.Connection, kind: str, name: str, found: Malformed) -> bool:
     """Keep the beginning of an invalid entry; returns whether it is new in the table."""
     entry, reason = found
     values = [kind, name, entry.redis_id, entry.beginning, reason]
-    return connection.execute(SET_ASIDE, values).rowcount == 1
+    return connection.execute(KEEP, values).rowcount == 1
 
 
 @dataclass
