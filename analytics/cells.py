@@ -27,9 +27,10 @@ from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN
 from rocket_rides import settings
 from rocket_rides.cells import CELL_SIZE, LAST_CELL
-from rocket_rides.words import aligned, metres, number, printable
+from rocket_rides.words import metres
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser
+from unified_log.words import aligned, number, printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,8 @@ from analytics.result import (
     ReceiptsVerdict,
 )
 from analytics.rows import Differing, Fields
-from rocket_rides.words import count, number, printable, signed
+from rocket_rides.words import signed
+from unified_log.words import count, number, printable
 
 if TYPE_CHECKING:
     from analytics.look import Look

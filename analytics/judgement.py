@@ -32,7 +32,7 @@ from analytics.result import (
 )
 from analytics.runs import Past
 from analytics.votes import Counted, Right, Standing
-from rocket_rides.words import count
+from unified_log.words import count
 
 NAMED_BLOCKS = 20  # the findings on so many blocks name rides
 HELD = {Right.WAREHOUSE: findings.RIDES_CHANGED, Right.NOBODY: findings.RIDES_UNDECIDED}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import psycopg
 
-from rocket_rides.words import printable
 from unified_log.errors import Unavailable
+from unified_log.words import printable
 
 # Whatever a run reads or writes, but for log_records: that is a view, whose rows are counted.
 JUDGED = (

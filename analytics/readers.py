@@ -17,8 +17,8 @@ import psycopg
 from analytics.findings import READER_BEHIND, READER_GONE, Finding
 from analytics.freeze import Frozen, FrozenReader
 from analytics.runs import Past, before_the_retries
-from rocket_rides.words import printable
 from unified_log.database import one_row
+from unified_log.words import printable
 
 # Ten attempts take a quarter of an hour, and a receiver may ask for longer pauses.
 RETRIES = "6 hours"

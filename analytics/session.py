@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from analytics.foreign import ON_THIS_MACHINE, submitted
 from analytics.progress import named, shown
 from analytics.unknown_user import introduce_us
-from rocket_rides.words import printable
 from unified_log.errors import Unavailable
+from unified_log.words import printable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 

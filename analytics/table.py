@@ -28,8 +28,8 @@ from deltalake.transaction import AddAction, RemoveAction
 from analytics import parquet
 from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import DAY, File, to_disk
-from rocket_rides.words import printable
 from unified_log.errors import Unavailable, in_one_line
+from unified_log.words import printable
 
 OURS = re.compile(r"day=|_delta_log$|_ledgers$|\.")  # the names of what runs leave in the folder
 VERSION = re.compile(r"[0-9]{20}")

@@ -14,10 +14,10 @@ end that program first. A process that is started after the removal begins anew,
 import psycopg
 
 from rocket_rides import fleet, settings
-from rocket_rides.words import printable
 from unified_log import database, sessions
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.process import Parser, show
+from unified_log.words import printable
 
 LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
 

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from pythonjsonlogger.json import JsonFormatter
 
-from rocket_rides.words import escaped
+from unified_log.words import escaped
 
 JSON = "json"
 # psycopg logs, in several lines, an error that it drops in favour of another one.

@@ -1,6 +1,6 @@
 """Errors that every process can raise, and an error's message for a person."""
 
-from rocket_rides.words import escaped
+from unified_log.words import escaped
 
 
 class Unavailable(Exception):
@@ -13,6 +13,10 @@ class Refused(Unavailable):
 
 class Overtaken(Unavailable):
     """Another process moved what this one was about to move: nothing is committed; start over."""
+
+
+class RecordRefused(Exception):
+    """A handler can't count this record, and says why: it is held out, and all others count."""
 
 
 def in_one_line(error: BaseException) -> str:

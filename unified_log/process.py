@@ -14,10 +14,10 @@ from typing import NoReturn
 from rocket_rides import logs, time_zone
 from rocket_rides.fleet import end_with_honcho
 from rocket_rides.settings import Settings
-from rocket_rides.words import escaped
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.faults import InjectedCrash
 from unified_log.waiting import FIRST_DELAY, Progress
+from unified_log.words import escaped
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ import msgspec
 
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.distance import EXACT, NONE
-from rocket_rides.words import DASH, age, aligned, count, metres, number, plain, printable
+from rocket_rides.words import metres
 from unified_log.errors import in_one_line
+from unified_log.words import DASH, age, aligned, count, number, plain, printable
 from watch.facts import NO_ANSWER, Database, Facts
 from watch.screen import WELL
 from watch.verdict import problems

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from rocket_rides.words import count, metres, number, printable
+from rocket_rides.words import metres
+from unified_log.words import count, number, printable
 from watch.absence import expected
 from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
 from watch.feed import Event, Mood

@@ -6,7 +6,7 @@ words, which may be of any length: the page shows the beginning.
 
 from datetime import datetime
 
-from rocket_rides.words import age, count, printable
+from unified_log.words import age, count, printable
 from watch.facts import MOST, Database
 from watch.runs import HELD, CompletedRun, Finding
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import msgspec
 
-from rocket_rides.words import count, metres, number
+from rocket_rides.words import metres
+from unified_log.words import count, number
 from watch.facts import Happened
 from watch.naming import RECEIPTS, ROLLUP
 from watch.runs import HELD, WRONG

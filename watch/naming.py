@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING, number, printable
+from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
+from unified_log.words import number, printable
 from watch.facts import MOST, Reader, Receipts
 
 STREAMER, ROLLUP, RECEIPTS = "the streamer", "the rollup", "the receipts' group"

@@ -8,20 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 
-from rocket_rides.words import (
-    DASH,
-    age,
-    aligned,
-    count,
-    latency,
-    metres,
-    number,
-    plain,
-    printable,
-    rate,
-    signed,
-    size,
-)
+from rocket_rides.words import latency, metres, rate, signed, size
+from unified_log.words import DASH, age, aligned, count, number, plain, printable
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
 from watch.findings import since
 from watch.naming import decided, undecided

@@ -35,9 +35,9 @@ import msgspec
 
 from rocket_rides import fleet, settings, urls
 from rocket_rides.settings import Settings
-from rocket_rides.words import plain
 from unified_log import unreachable
 from unified_log.process import Parser, show
+from unified_log.words import plain
 from watch.asking_postgres import TURN
 from watch.facts import NO_ANSWER, Facts, Server
 from watch.gathering import Gatherer

@@ -12,7 +12,8 @@ from decimal import Decimal
 from math import inf
 from typing import Literal
 
-from rocket_rides.words import age, count, metres, number, printable, signed
+from rocket_rides.words import metres, signed
+from unified_log.words import age, count, number, printable
 from watch import findings
 from watch.facts import MOST, Database, Facts, Reader
 from watch.naming import MOST_NAMED, RECEIPTS, ROLLUP, STREAMER, called, listed

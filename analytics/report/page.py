@@ -12,7 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from analytics.report import proofs
 from analytics.report.verdict import outcome, rides_of, verdict, ways_out
 from analytics.result import PastRun, Result
-from rocket_rides import words
+from rocket_rides.words import metres, signed
+from unified_log.words import count, printable
 
 _pages = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -22,10 +23,10 @@ _pages = Environment(
     lstrip_blocks=True,
 )
 _pages.filters.update(
-    metres=words.metres,
-    signed=words.signed,
-    printable=words.printable,
-    count=words.count,
+    metres=metres,
+    signed=signed,
+    printable=printable,
+    count=count,
     utc=proofs.moment,
 )
 

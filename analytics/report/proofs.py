@@ -16,7 +16,8 @@ from analytics.result import (
     WrongRides,
 )
 from analytics.rows import NAMED
-from rocket_rides.words import count, metres, number, printable
+from rocket_rides.words import metres
+from unified_log.words import count, number, printable
 
 NOTHING_TO_COMPARE = "nothing to compare"
 

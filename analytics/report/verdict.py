@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from analytics.findings import TOTAL_HELD, WAREHOUSE_CHANGED, Finding
 from analytics.result import Compared, Result
 from analytics.rows import Differing, Fields
-from rocket_rides.words import count, metres, number
+from rocket_rides.words import metres
+from unified_log.words import count, number
 
 NOBODY_HAS_IT = "no such ride"
 

@@ -34,10 +34,10 @@ from api.router.moving import Keys
 from api.router.slots import CELLS, SLOTS, HAProxy, Slots
 from rocket_rides import urls
 from rocket_rides.cells import LAST_CELL
-from rocket_rides.words import count
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.faults import reached
 from unified_log.process import Parser
+from unified_log.words import count
 
 RESTORED = "restored"  # in place of slots
 

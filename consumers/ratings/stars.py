@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from rocket_rides.words import count
 from unified_log.database import one_row
 from unified_log.log import Data, Record, parse_data
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.handler import Handler
+from unified_log.words import count
 
 logger = logging.getLogger("consumer")
 

@@ -13,10 +13,10 @@ import psycopg
 
 from rocket_rides import fleet, settings
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
-from rocket_rides.words import count
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser, show
+from unified_log.words import count
 
 LIST = """
     SELECT ride_id, distance, decided_at, attempts - excused, reason, replay_at IS NOT NULL

@@ -19,7 +19,7 @@ from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
 from consumers.receipts.refusals import Refusals
 from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict, one_line
-from rocket_rides.words import count
+from unified_log.words import count
 
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0  # see TAKE

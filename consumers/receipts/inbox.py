@@ -16,12 +16,12 @@ from consumers.receipts.group import Group
 from consumers.receipts.statements import INBOX, KEEP_MALFORMED
 from consumers.rides import TYPE, ride
 from rocket_rides import telemetry
-from rocket_rides.words import count
 from unified_log.database import one_row
 from unified_log.log import Entry, Invalid, decode
 from unified_log.readers.ours import KnownTerms, NotOurs, is_ours
 from unified_log.readers.report import Report
 from unified_log.tracing import Trace, fields
+from unified_log.words import count
 
 logger = logging.getLogger("consumer")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from consumers.receipts.queue import Queue
 from consumers.receipts.statements import COMPLETE, MAKE_DUE, SWEEP
-from rocket_rides.words import count
 from unified_log.errors import Unavailable
+from unified_log.words import count
 
 logger = logging.getLogger("consumer")
 

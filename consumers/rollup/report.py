@@ -5,11 +5,11 @@ import time
 
 from consumers.rollup.generation import NAME
 from consumers.rollup.lead import Lead
-from rocket_rides.words import count
 from unified_log.readers import report
 from unified_log.readers.gaps import HealedSum
 from unified_log.readers.round import Round
 from unified_log.tracing import MOST_NAMED, Trace, fields
+from unified_log.words import count
 
 logger = logging.getLogger("rollup")
 

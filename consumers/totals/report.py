@@ -7,11 +7,11 @@ from consumers.rides import Ride
 from consumers.totals.reset import Reset
 from consumers.totals.total import HealedRides, Total
 from rocket_rides.distance import EXACT
-from rocket_rides.words import count
 from unified_log.readers.reader import Reader
 from unified_log.readers.report import Report
 from unified_log.readers.round import Round
 from unified_log.tracing import fields
+from unified_log.words import count
 
 logger = logging.getLogger("consumer")
 

@@ -11,11 +11,11 @@ import psycopg
 from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.distance import EXACT
-from rocket_rides.words import count
 from unified_log.database import one_row
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.handler import Handler
+from unified_log.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -42,7 +42,14 @@ RECOUNT = """
 """
 REPAIR_IS_DUE = """
     SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')
-        OR EXISTS (SELECT FROM checkpoints WHERE kind = 'total' AND name = %(name)s AND recount)
+        OR EXISTS (
+            SELECT FROM checkpoints
+            WHERE kind = 'total' AND name = %(name)s AND (recount OR EXISTS (
+                SELECT FROM held_out_records held
+                WHERE held.kind = 'total' AND held.name = %(name)s
+                  AND retry AND held.position <= checkpoints.position
+            ))
+        )
 """
 
 

@@ -8,10 +8,10 @@ import psycopg
 
 from demo.breaking.healing import LOOK_EVERY, Healing, Say, seconds_until
 from demo.breaking.running_fleet import TOTALS, RunningFleet
-from rocket_rides.words import count
 from unified_log import terms
 from unified_log.errors import Unavailable
 from unified_log.log import Log
+from unified_log.words import count
 
 NEXT_RIDE = 5.0  # seconds that one may take to come; the simulator posts two a second
 

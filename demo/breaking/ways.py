@@ -10,8 +10,8 @@ from demo.breaking.healing import NotHealed, seconds_until
 from demo.breaking.running_fleet import frozen
 from demo.breaking.target import Target
 from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD
-from rocket_rides.words import count
 from unified_log.log import Log
+from unified_log.words import count
 
 # All but our own, without waiting for each, so that all end at the same moment.
 END_SESSIONS = """

@@ -16,7 +16,6 @@ from analytics.report.page import as_html
 from analytics.report.text import as_text
 from analytics.report.verdict import verdict
 from analytics.result import Compared, PastRun, Result, Tally
-from rocket_rides.words import MINUS
 from tests.support.markup import Markup
 from tests.support.results import (
     CHECKED,
@@ -34,6 +33,7 @@ from tests.support.results import (
     consumer,
     run,
 )
+from unified_log.words import MINUS
 
 NIGHT = datetime(2026, 11, 20, 3, tzinfo=UTC)
 # 38 digits, which neither a float nor Python's usual decimal context holds.

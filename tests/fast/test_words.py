@@ -6,7 +6,7 @@ import pytest
 
 from analytics.report.verdict import verdict
 from analytics.result import Compared, Result
-from rocket_rides.words import age, aligned, count, metres, number, plain, printable, signed
+from rocket_rides.words import metres, signed
 from tests.support.results import (
     CHECKED,
     DRIFTED,
@@ -19,6 +19,7 @@ from tests.support.results import (
     consumer,
     run,
 )
+from unified_log.words import age, aligned, count, number, plain, printable
 
 DIGITS = Decimal("12345678901234567890123456789012345.678")
 

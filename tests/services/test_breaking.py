@@ -18,9 +18,9 @@ from demo.breaking.running_fleet import (
     Service,
 )
 from demo.breaking.target import Target
-from rocket_rides.words import number
 from tests.support.world import World, catch_up, drain, take
 from unified_log.errors import Unavailable
+from unified_log.words import number
 
 OUTCOME = """
     INSERT INTO receipts (ride_id, outcome, attempts, reason, due_at, decided_at)

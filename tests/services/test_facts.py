@@ -8,13 +8,13 @@ import pytest
 from api import consumers
 from rocket_rides.health import SILENCE
 from rocket_rides.settings import PROJECT
-from rocket_rides.words import number
 from tests.support import rollup
 from tests.support.clusters import each_stream_server
 from tests.support.looks import answered, at_work, look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
 from unified_log import sessions
 from unified_log.locks import Lock, try_lock
+from unified_log.words import number
 from watch import asking_postgres
 from watch.facts import Agreement, Counts, Lead
 from watch.statement import FACTS

@@ -150,7 +150,7 @@ def test_what_is_no_rating_is_set_aside_by_the_one_reader_that_handles_ratings(
             "INSERT INTO ratings (ride_id, stars) VALUES (1, 5) RETURNING id"
         )
         data = f'{{"id": {number}, "ride_id": 1, "stars": 9}}'
-        wrong = "INSERT INTO staged_log_records VALUES (%s, 'create', 'rating', %s)"
+        wrong = "INSERT INTO staged_log_records VALUES (%s, 'rating.create', %s)"
         staging.execute(wrong, [number, data])
         staging.commit()
     drain(world.streamer())
@@ -165,7 +165,7 @@ def test_a_type_that_nobody_knows_passes_everyone(world: World) -> None:
     world.connection.execute("CREATE TABLE tips (id bigint DEFAULT nextval('log_position'))")
     world.take(1)
     tip = world.value("INSERT INTO tips DEFAULT VALUES RETURNING id")
-    stage = "INSERT INTO staged_log_records VALUES (%s, 'create', 'tip', '{}')"
+    stage = "INSERT INTO staged_log_records VALUES (%s, 'tip.create', '{}')"
     world.connection.execute(stage, [tip])
     rate(world, _1=5)
     drain(world.streamer())

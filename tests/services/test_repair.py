@@ -183,7 +183,7 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
 def test_a_record_staged_again_by_hand_changes_no_total(world: World, ride: int) -> None:
     consumer = world.consumer()
     world.send(1, 2)
-    staged = "INSERT INTO staged_log_records VALUES (%s, 'create', 'ride', '{}')"
+    staged = "INSERT INTO staged_log_records VALUES (%s, 'ride.create', '{}')"
     again = world.start + ride
     world.connection.execute(staged, [again])
     assert repair(world.connect())[0] == [again]

@@ -13,13 +13,13 @@ import pytest
 from lab.ports import free_ports
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.fleet import no_fleet_on
-from rocket_rides.words import DASH
 from tests.support.clock import Clock
 from tests.support.facts import A_TOTAL, WELL, absent, facts
 from tests.support.hosts import url_of
 from tests.support.looks import at_work
 from tests.support.page import serving
 from tests.support.world import World, catch_up, eventually
+from unified_log.words import DASH
 from watch import cells
 from watch import status as command
 from watch.facts import Agreement, Facts, Server

@@ -35,8 +35,8 @@ from collections.abc import Iterator, Sequence
 
 import redis
 
-from rocket_rides import fleet, settings, words
-from unified_log import durations
+from rocket_rides import fleet, settings
+from unified_log import durations, words
 from unified_log.errors import in_one_line
 from unified_log.log import LARGEST_ID, Log, lines, pending, places
 from unified_log.log.queries import Query, selected

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from rocket_rides import words
+from unified_log import words
 from unified_log.log.entries import START, as_numbers
 from unified_log.log.lines import appended_at, json_line
 from unified_log.log.places import GREATEST, SMALLEST, after

@@ -14,13 +14,17 @@ from unified_log.readers.ours import keep_malformed
 MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name
 """
+# Records of a new type lie before its position: whoever handles more types than before recounts.
 HANDLES = """
     UPDATE checkpoints
-    SET types = %(types)s, recount = CASE WHEN %(recounts)s THEN coalesce(recount, false) END
+    SET types = %(types)s, recount = CASE WHEN %(recounts)s
+        THEN coalesce(recount, false) OR (types <> '{}' AND NOT %(types)s::text[] <@ types) END
     WHERE kind = %(kind)s AND name = %(name)s
       AND (types <> %(types)s OR (recount IS NULL) = %(recounts)s)
 """
-LOAD = "SELECT last_redis_id, position FROM checkpoints WHERE kind = %s AND name = %s"
+LOAD = """
+    SELECT last_redis_id, position, furthest FROM checkpoints WHERE kind = %s AND name = %s
+"""
 # As strong as the lock of an UPDATE. Unlike FOR UPDATE, it does not wait for a transaction that is
 # inserting a row with a foreign key to this one.
 LOCK = "SELECT FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE"
@@ -34,7 +38,9 @@ MOVE = """
         resends_skipped = resends_skipped + %(skipped)s,
         entries_malformed = entries_malformed + %(malformed)s,
         entries_not_ours = entries_not_ours + %(not_ours)s,
-        entries_passed = entries_passed + %(passed)s
+        entries_passed = entries_passed + %(passed)s,
+        refusals_in_a_row = CASE WHEN %(taken)s > 0 THEN 0
+                                 ELSE refusals_in_a_row + %(held_out)s END
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
 """
@@ -65,6 +71,7 @@ class Checkpoint:
         self._connection = connection
         self._kind = kind
         self.name = name
+        self.furthest = 0  # as it was loaded: up to there, all records were met before
 
     def make(self) -> bool:
         """Create it, at the very beginning, unless it exists; returns whether it is new."""
@@ -85,7 +92,8 @@ class Checkpoint:
         row = self._connection.execute(LOAD, [self._kind, self.name]).fetchone()
         if row is None:
             raise Overtaken(f"the checkpoint of {self.name} is gone")
-        return Place(*row)
+        *place, self.furthest = row
+        return Place(*place)
 
     def lock(self) -> None:
         """Keep anyone else from moving or repairing it until this transaction ends."""
@@ -103,9 +111,17 @@ class Checkpoint:
         """Count injected crashes."""
         self._connection.execute(ADD_CRASHES, [number, self._kind, self.name])
 
-    def move(self, before: Place, batch: Digest, healed: Sequence[Healed]) -> Place:
-        """Move it past a batch, set its invalid entries aside, and count what it held and lacked.
+    def move(
+        self,
+        before: Place,
+        batch: Digest,
+        healed: Sequence[Healed],
+        taken: int,
+        held_out: int = 0,
+    ) -> Place:
+        """Move it past a batch, keep its malformed entries, and count what it held and lacked.
 
+        `taken` is how many records the handler takes, `held_out` how many it does not.
         Returns where it stands then. Raises Overtaken unless it stood at `before`.
         """
         new = [
@@ -123,6 +139,8 @@ class Checkpoint:
             "malformed": sum(new),
             "not_ours": batch.not_ours.total,
             "passed": batch.passed,
+            "taken": taken,
+            "held_out": held_out,
             "from_redis_id": before.redis_id,
             "from_position": before.position,
         }

@@ -1,17 +1,13 @@
 """What a batch of log entries means to a reader that stands at a given position."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unified_log.log import Entry, Invalid, Record, decode
+from unified_log.log import Entry, Invalid, decode
 from unified_log.readers.gaps import Gap
+from unified_log.readers.healing import Item, Types
 from unified_log.readers.ours import Bounds, Malformed, NotOurs, is_ours
 from unified_log.tracing import Trace
-
-# The types that a reader handles, each with the function that turns a record into what the handler
-# takes.
-Types = Mapping[bytes, Callable[[Record], Any]]
 
 
 @dataclass
@@ -20,13 +16,18 @@ class Digest:
 
     position: int
     last_redis_id: str
-    records: list[Any] = field(default_factory=list)  # of the types that the reader handles
+    items: list[Item] = field(default_factory=list)  # of the types that the reader handles
     traces: dict[int, Trace] = field(default_factory=dict)  # by position; few records have one
     passed: int = 0  # records of other types
     gaps: list[Gap] = field(default_factory=list)
     skipped: int = 0
     malformed: list[Malformed] = field(default_factory=list)
     not_ours: NotOurs = field(default_factory=NotOurs)
+
+    @property
+    def records(self) -> list[Any]:
+        """What the types' functions made of the records."""
+        return [item.record for item in self.items]
 
     def close_gap(self, upto: int, *, is_last: bool = True) -> None:
         """Add what the log lacks between `position` and `upto`, as a gap or a piece of one."""
@@ -62,7 +63,7 @@ def digest(
                 result.skipped += 1
             else:
                 if parse := types.get(record.type):
-                    result.records.append(parse(record))
+                    result.items.append(Item(record.id, record.type, parse(record)))
                     if record.trace:
                         result.traces[record.id] = record.trace
                 else:

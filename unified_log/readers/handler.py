@@ -12,18 +12,38 @@ from unified_log.errors import Overtaken, Unavailable
 from unified_log.log import Record
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.held_out import FORGET as FORGET_HELD_OUT
 
 logger = logging.getLogger("consumer")
 
-# Somebody who knows no handler, such as `unified_log.repair`, asks for it.
-RECOUNT_IS_DUE = """
-    SELECT EXISTS (SELECT FROM checkpoints WHERE kind = %s AND name = %s AND recount)
+# Somebody who knows no handler, such as `unified_log.repair`, asks for a recount, or for a record
+# that was held out to be tried again.
+REPAIR_IS_DUE = """
+    SELECT EXISTS (
+        SELECT FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s AND (recount OR EXISTS (
+            SELECT FROM held_out_records held
+            WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
+              AND retry AND held.position <= checkpoints.position
+        ))
+    )
 """
 # A checkpoint past `last_sent` was set by hand: what is still to come would be skipped.
 TAKE_RECOUNT = """
     UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1,
         position = least(position, last_sent_id)
     FROM streamer_state WHERE kind = %s AND name = %s AND recount RETURNING position
+"""
+# The state belongs to the checkpoint, by foreign keys ON DELETE CASCADE: it goes with it. All that
+# the checkpoint itself knows stays, but for the position. As JSON, since this need not name the
+# columns.
+START_OVER = """
+    WITH was AS (DELETE FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s RETURNING *)
+    INSERT INTO checkpoints OVERRIDING SYSTEM VALUE
+    SELECT again.* FROM was CROSS JOIN LATERAL jsonb_populate_record(
+        NULL::checkpoints, to_jsonb(was) || jsonb_build_object(
+            'position', cell_start(), 'furthest', greatest(furthest, position)
+        )
+    ) again
 """
 FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 
@@ -105,14 +125,20 @@ class Handler(ABC):
         Most need none: only one of two processes of the same name can move their checkpoint.
         """
 
-    @abstractmethod
-    def heal(self, gap: Gap) -> Healed | None:
-        """Take in the records of a gap, from the handler's own table. In the transaction.
+    @property
+    def heals_by_sql(self) -> bool:
+        """Whether `heal` is the handler's own."""
+        return type(self).heal is not Handler.heal
 
-        Records of other tables may be missing, too: other handlers heal those. The checkpoint is
-        locked, and moves afterwards. Returns what was in the gap, which is counted with the
-        checkpoint, or None if it was healed before.
+    def heal(self, gap: Gap) -> Healed | None:
+        """Take in the records of a gap by SQL of the handler's own. In the transaction.
+
+        Only for a handler that overrides it; for all others, records come from the view
+        `log_records`, a page at a time, and `take` gets them. What else is in the gap other
+        handlers heal. The checkpoint is locked, and moves afterwards. Returns what was in the gap,
+        which is counted with the checkpoint, or None if it was healed before.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def take(self, records: Sequence[Any]) -> None:
@@ -123,29 +149,33 @@ class Handler(ABC):
         """
 
     def recount(self, upto: int) -> None:
-        """Make the state anew from the handler's own table, for its records up to a position.
+        """Make the state anew, up to the position at which the checkpoint stands, which is locked.
 
-        In a transaction that has locked the checkpoint, which stands there.
+        By default the state is forgotten, and the position set back to the start: what follows
+        heals, a page at a time. A handler whose state does not refer to its checkpoint by a foreign
+        key ON DELETE CASCADE overrides this; so does one that makes it anew faster, by SQL.
         """
-        logger.warning(
-            "%s has no recount(), so its state may lack what a repair brought back", self.name
-        )
+        self.connection.execute(START_OVER, {"kind": self.KIND, "name": self.name})
+        self.begin()
+        logger.warning("%s starts over: it was asked for a recount", self.name)
 
     def ask_for_repair(self) -> psycopg.Cursor | None:
         """Ask, in each round, whether a repair is due: the answer is one row of one column.
 
         In no transaction. The cursor is returned unread: the question travels to the server
         together with the reader's own. None means that there is never a repair. By default, this
-        asks whether a recount is due.
+        asks for recounts and retries.
         """
-        return self.connection.execute(RECOUNT_IS_DUE, [self.KIND, self.name])
+        return self.connection.execute(REPAIR_IS_DUE, {"kind": self.KIND, "name": self.name})
 
     def repair(self) -> object:
         """Do what was asked for; returns what to report of it. In a transaction of its own.
 
-        The checkpoint is locked in it. Afterwards, both it and the state are loaded anew.
+        The checkpoint is locked in it. Afterwards, both it and the state are loaded anew. A state
+        that was made anew lacks none of the records that were held out.
         """
         due = self.connection.execute(TAKE_RECOUNT, [self.KIND, self.name]).fetchone()
         if due:
             self.recount(*due)
+            self.connection.execute(FORGET_HELD_OUT, [self.KIND, self.name])
         return due

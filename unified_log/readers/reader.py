@@ -9,16 +9,17 @@ from typing import Generic, TypeVar
 
 import psycopg
 
-from rocket_rides import telemetry
 from unified_log.database import is_alive, one_row
-from unified_log.faults import reached
-from unified_log.log import START, Entry, Log, as_numbers
+from unified_log.log import START, Entry, Invalid, Log, as_numbers
 from unified_log.readers.checkpoint import Checkpoint, Place
 from unified_log.readers.committing import Committing
 from unified_log.readers.digest import Digest, digest
+from unified_log.readers.gaps import Gap
 from unified_log.readers.handler import Handler
+from unified_log.readers.healing import PAGE, View, in_order
 from unified_log.readers.ours import Bounds, KnownTerms
-from unified_log.readers.round import Round, Step
+from unified_log.readers.round import Round
+from unified_log.readers.taking import Taking
 
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
@@ -40,7 +41,6 @@ class Reader(Generic[H]):
 
     def __init__(self, log: Log, handler: H, batch_size: int = 1000) -> None:
         self.handler = handler
-        self.checkpoint = Checkpoint(handler.connection, handler.KIND, handler.name)
         self.committing = Committing()
         self._connection = handler.connection
         self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -52,13 +52,18 @@ class Reader(Generic[H]):
         self._read_at = 0.0  # seconds, of the monotonic clock
         self._took = 0.0  # seconds; the last round, without its wait
         self._look_at = 0.0  # whether the log was wiped
-        # Both or neither: new state beside an old checkpoint would be wrong for ever.
-        with self._connection.transaction():
-            if self.checkpoint.make():
-                handler.begin()
-            self.checkpoint.lock()
-            self.checkpoint.handles(handler.TYPES, recounts=handler.RECOUNTS)
-            self.at = self._load()
+        self._rest: Gap | None = None  # of a gap of which a first part is being healed
+        self._view = View(handler.connection, self._types)
+        self._taking = Taking(handler, self._view, log.name)
+
+    @property
+    def at(self) -> Place:
+        """Where it stands."""
+        return self._taking.at
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return self._taking.checkpoint
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Take one batch from the log, or check an idle one, and return what was done.
@@ -92,15 +97,24 @@ class Reader(Generic[H]):
         sent before it: what it did not see is lost.
         """
         sent_before = self._last_sent
-        entries, just_arrived = self._read(wait)
+        rest, self._rest = self._rest, None
+        if is_healing := rest is not None and rest.after == self.at.position:
+            entries: list[Entry] = []
+            just_arrived, self._read_at = False, time.monotonic()
+        else:
+            entries, just_arrived = self._read(wait)
         bounds, repair_is_due = self._ask()  # after the entries: see `digest`
         self._last_sent = bounds.last_sent
         if repair_is_due:  # the next round reads from wherever that leads
-            return self._repair()
-        if not entries and self._was_wiped():  # what was counted before will be skipped
-            return self._commit(Digest(self.at.position, START), rewound=True)
+            return self._taking.repair()
+        if not is_healing and not entries and self._was_wiped():
+            done = self._taking.commit(Digest(self.at.position, START), [], [])
+            done.rewound = True  # what was counted before will be skipped
+            return done
         batch = self._digest(entries, bounds)
-        if len(entries) < self._batch_size:
+        if rest and is_healing:
+            batch.close_gap(min(rest.upto, bounds.last_sent))
+        elif len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
         stays = (batch.last_redis_id, batch.position) == self.at
         if just_arrived:
@@ -108,14 +122,7 @@ class Reader(Generic[H]):
         if stays:
             self.behind = False
             return Round(held=bool(entries))
-        upto = self.handler.prepare(self.at.position, batch.position)
-        if upto < batch.position:
-            # Only a first piece of the batch is done. What comes after it will be read again.
-            self.behind = True
-            gaps = batch.gaps
-            batch = self._digest(entries, bounds._replace(last_sent=upto))
-            batch.close_gap(upto, is_last=any(gap.upto == upto for gap in gaps))
-        return self._commit(batch)
+        return self._take(batch, entries, bounds)
 
     def _read(self, wait: float) -> tuple[list[Entry], bool]:
         """The next entries, and whether they arrived while it waited for them."""
@@ -160,50 +167,35 @@ class Reader(Generic[H]):
     def _digest(self, entries: list[Entry], bounds: Bounds) -> Digest:
         return digest(entries, self.at.position, self.at.redis_id, bounds, self._types)
 
-    def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
-        """Let the handler take a batch and move the checkpoint past it, in one transaction.
+    def _take(self, batch: Digest, entries: list[Entry], bounds: Bounds) -> Round:
+        """Take a batch, or a first part of it: what comes after that will be read again.
 
-        The checkpoint moves by compare-and-set: a second process of this name, which wants to take
-        the same batch, gets Overtaken.
+        That is what the handler has prepared, one page of what is healed from the view, and fewer
+        records than there are while one is looked for that is refused.
         """
-        stream, name, count = self._log.name, self.handler.name, len(batch.records)
-        with (
-            telemetry.batch_taken(stream, name, count, batch.traces.values()),
-            self._connection.transaction(),
-        ):
-            self.handler.fence()
-            reached(Step.BEFORE_STATE)
-            if batch.gaps or batch.malformed:  # before other rows, as in a repair: else a deadlock
-                self.checkpoint.lock()
-            healed = [done for gap in batch.gaps if (done := self.handler.heal(gap))]
-            to = self.checkpoint.move(self.at, batch, healed)
-            self.handler.take(batch.records)
-            reached(Step.BEFORE_COMMIT)
-        self.at = to
-        reached(Step.AFTER_COMMIT)
-        return Round(
-            batch.records,
-            batch.traces,
-            healed,
-            batch.skipped,
-            batch.malformed,
-            batch.not_ours,
-            rewound,
-        )
+        whole = batch
+        upto = self.handler.prepare(self.at.position, batch.position)
+        if upto < batch.position:
+            batch = self._first_part(whole, upto, entries, bounds)
+        missing = [] if self.handler.heals_by_sql else self._view.missing(batch.gaps)
+        if len(missing) >= PAGE:
+            batch = self._first_part(whole, missing[-1].position, entries, bounds)
+        items = in_order(batch.items, missing)
+        most = self._taking.most or len(items)
+        if missing:  # what is malformed in the view goes alone, to be held out
+            invalid = (n for n, item in enumerate(items) if isinstance(item.record, Invalid))
+            most = min(most, max(1, next(invalid, most)))
+        if most < len(items):
+            items = items[:most]
+            batch = self._first_part(whole, items[-1].position, entries, bounds)
+            missing = [item for item in missing if item.position <= batch.position]
+        return self._taking.commit(batch, items, missing)
 
-    def _repair(self) -> Round:
-        """Let the handler do what is asked of it, in a transaction of its own."""
-        with self._connection.transaction():
-            reached(Step.BEFORE_STATE)
-            self.checkpoint.lock()
-            repair = self.handler.repair()
-            moved_to = self._load()
-            reached(Step.BEFORE_COMMIT)
-        self.at = moved_to
-        reached(Step.AFTER_COMMIT)
-        return Round(repair=repair)
-
-    def _load(self) -> Place:
-        at = self.checkpoint.load()
-        self.handler.load(at)
-        return at
+    def _first_part(self, whole: Digest, upto: int, entries: list[Entry], bounds: Bounds) -> Digest:
+        """What a batch holds up to a position; remembers the rest of a gap that is cut there."""
+        part = self._digest(entries, bounds._replace(last_sent=upto))
+        part.close_gap(upto, is_last=any(gap.upto == upto for gap in whole.gaps))
+        cut = (gap for gap in whole.gaps if gap.after < upto < gap.upto)
+        self._rest = next((gap._replace(after=upto) for gap in cut), None)
+        self.behind = True
+        return part

@@ -4,13 +4,13 @@ import logging
 from collections import Counter
 from typing import Any
 
-from rocket_rides.words import count
 from unified_log.readers.gaps import Healed, HealedSum
 from unified_log.readers.ours import NotOurs
 from unified_log.readers.reader import Reader
 from unified_log.readers.round import Round
 from unified_log.terms import NO_TERM
 from unified_log.tracing import fields
+from unified_log.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -51,6 +51,14 @@ class Report:
         for entry, reason in done.malformed:
             name, extra = self._name, fields([entry.trace])
             logger.warning("%s set aside entry %s: %s", name, entry.redis_id, reason, extra=extra)
+        for position, type_, (reason, _) in done.held_out:
+            logger.warning("%s held out %s %d: %s", self._name, type_, position, reason)
+        for position, type_, refusal in done.retried:
+            if refusal:
+                why = f"it was refused again: {refusal.reason}"
+                logger.warning("%s tried %s %d again: %s", self._name, type_, position, why)
+            else:
+                logger.info("%s counts %s %d, which was held out", self._name, type_, position)
         if done.rewound:
             logger.warning(
                 "%s: the log was wiped or restored; reading it again from its start", self._name

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any
 
 from unified_log.readers.gaps import Healed
+from unified_log.readers.held_out import HeldOut, Retried
 from unified_log.readers.ours import Malformed, NotOurs
 from unified_log.tracing import Trace
 
@@ -30,6 +31,8 @@ class Round:
     rewound: bool = False  # to the start of the log, which was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet
     repair: object = None  # what the handler reports about its repair
+    held_out: list[HeldOut] = field(default_factory=list)
+    retried: list[Retried] = field(default_factory=list)  # that had been held out
 
     @property
     def did_nothing(self) -> bool:

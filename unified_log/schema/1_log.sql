@@ -225,6 +225,9 @@ CREATE TABLE checkpoints (
     -- again what it has counted before.
     furthest bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
+    -- Records that were held out since it last counted one: after a few, it stands still.
+    refusals_in_a_row integer NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_refusals_in_a_row CHECK (refusals_in_a_row >= 0),
     counted_at timestamptz, -- when `position` last rose
     -- Somebody asks the reader to make its state anew. Null: it can't be asked, and has a hook of its
     -- own instead (`set_back_hooks`).

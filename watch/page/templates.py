@@ -10,7 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rocket_rides import words
+from rocket_rides.words import metres, rate, signed, size
+from unified_log.words import DASH, age, count, number, printable
 from watch.facts import MOST
 from watch.findings import since
 from watch.naming import called, decided, undecided
@@ -68,16 +69,16 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_words = (words.metres, words.signed, words.number, words.count, words.rate, words.age, words.size)
-_names = (words.printable, called, decided, undecided)
+_words = (metres, signed, number, count, rate, age, size)
+_names = (printable, called, decided, undecided)
 for each in (*_words, *_names, since, clock, moment, iso, capital, sentence):
     _environment.filters[each.__name__] = each
-_environment.filters["upto_most"] = partial(words.number, most=MOST)
+_environment.filters["upto_most"] = partial(number, most=MOST)
 _environment.globals.update(
     style=Markup(STYLE),  # noqa: S704  # our own file
     script=Markup(SCRIPT),  # noqa: S704  # our own file
     version=VERSION,
-    dash=words.DASH,
+    dash=DASH,
     most=MOST,
     moods={AGREED: "good", WRONG: "noted", HELD: "bad"},  # of a run, and of its parts
     noted=NOTED,

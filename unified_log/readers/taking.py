@@ -1,0 +1,201 @@
+"""What a reader writes: batches, repairs, and retries, each in a transaction with its checkpoint.
+
+A batch that is refused is tried again in halves, until the record that is to blame is alone, and is
+held out (`unified_log/readers/held_out.py`).
+"""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from rocket_rides import telemetry
+from unified_log.faults import reached
+from unified_log.log import Invalid
+from unified_log.readers.checkpoint import Checkpoint, Place
+from unified_log.readers.digest import Digest
+from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.handler import Handler
+from unified_log.readers.healing import PAGE, Item, View
+from unified_log.readers.held_out import HeldOut, HeldOutRecords, Refusal, Retried, refusal
+from unified_log.readers.round import Round, Step
+
+H = TypeVar("H", bound=Handler)
+
+
+class Taking(Generic[H]):
+    """What the handler takes, of the reader that stands `at` its checkpoint.
+
+    `most` is how many records the next transaction may take: fewer than all of a batch while one is
+    looked for that is refused. Methods raise psycopg.Error, Unavailable or Overtaken: then nothing
+    was committed, as far as is known.
+    """
+
+    def __init__(self, handler: H, view: View, stream: str) -> None:
+        self.checkpoint = Checkpoint(handler.connection, handler.KIND, handler.name)
+        self.most: int | None = None
+        self._handler = handler
+        self._view = view
+        self._stream = stream
+        self._connection = handler.connection
+        self._held_out = HeldOutRecords(handler.connection, handler.KIND, handler.name)
+        # Both or neither: new state beside an old checkpoint would be wrong for ever.
+        with self._connection.transaction():
+            if self.checkpoint.make():
+                handler.begin()
+            self.checkpoint.lock()
+            self.checkpoint.handles(handler.TYPES, recounts=handler.RECOUNTS)
+            self.at = self._load()
+
+    def commit(self, batch: Digest, items: Sequence[Item], missing: Sequence[Item]) -> Round:
+        """Take `items`, and move the checkpoint past the batch.
+
+        `missing` are those of the items that were healed from the view. Where the handler, or
+        Postgres, refuses them, nothing of them is committed, or the only one is held out.
+        """
+        if len(items) == 1 and isinstance(items[0].record, Invalid):
+            return self._hold_out(batch, items[0], Refusal(str(items[0].record)))
+        try:
+            done = self._commit(batch, items, missing)
+        except Exception as error:
+            why = refusal(error)
+            if not items or why is None:
+                raise
+            self._reload()
+            if len(items) > 1:
+                self.most = len(items) // 2
+                return Round()
+            return self._hold_out_unless_the_view_differs(batch, items[0], missing, why)
+        self._try_more()
+        return done
+
+    def _try_more(self) -> None:
+        if self.most is not None:
+            self.most = self.most * 2 if self.most < PAGE else None
+
+    def _hold_out_unless_the_view_differs(
+        self, batch: Digest, item: Item, missing: Sequence[Item], why: Refusal
+    ) -> Round:
+        fresh = None if missing else self._view.record(item.position)
+        if fresh is None or fresh.record == item.record:
+            return self._hold_out(batch, item, why)
+        return self.commit(batch, [fresh], [fresh])
+
+    def _hold_out(self, batch: Digest, item: Item, why: Refusal) -> Round:
+        """Move past the only record of a batch, and note that the state lacks it."""
+        found = HeldOut(item.position, item.type.decode(errors="replace"), why)
+        self._held_out.require_few(found)
+        done = self._commit(batch, [], [item], found)
+        done.held_out = [found]
+        self._try_more()
+        return done
+
+    def _commit(
+        self,
+        batch: Digest,
+        items: Sequence[Item],
+        missing: Sequence[Item],
+        held_out: HeldOut | None = None,
+    ) -> Round:
+        """Let the handler take records and move the checkpoint past a batch, in one transaction.
+
+        The checkpoint moves by compare-and-set: a second process of this name, which wants to take
+        the same batch, gets Overtaken.
+        """
+        name, count = self._handler.name, len(items)
+        with (
+            telemetry.batch_taken(self._stream, name, count, batch.traces.values()),
+            self._connection.transaction(),
+        ):
+            self._handler.fence()
+            reached(Step.BEFORE_STATE)
+            if batch.gaps or batch.malformed:  # before other rows, as in a repair: else a deadlock
+                self.checkpoint.lock()
+            healed = [done for gap in batch.gaps if (done := self._heal(gap, missing))]
+            to = self.checkpoint.move(self.at, batch, healed, count, int(held_out is not None))
+            if held_out:
+                self._held_out.keep(held_out)
+            else:
+                self._handler.take([item.record for item in items])
+            reached(Step.BEFORE_COMMIT)
+        self.at = to
+        reached(Step.AFTER_COMMIT)
+        return Round(
+            batch.records,
+            batch.traces,
+            healed,
+            batch.skipped,
+            batch.malformed,
+            batch.not_ours,
+        )
+
+    def _heal(self, gap: Gap, missing: Sequence[Item]) -> Healed | None:
+        """What a gap comes to; below `furthest`, all was met before."""
+        if self._handler.heals_by_sql:
+            return self._handler.heal(gap)
+        if gap.upto <= self.checkpoint.furthest:
+            return None
+        new = gap._replace(after=max(gap.after, self.checkpoint.furthest))
+        return Healed(new, sum(new.after < item.position <= new.upto for item in missing))
+
+    def repair(self) -> Round:
+        """Do what somebody has asked for: a retry, or what the handler knows of."""
+        with self._connection.transaction():
+            asked = self._held_out.to_retry()
+        if asked:
+            return Round(retried=[self._retry(*asked)])
+        with self._connection.transaction():
+            reached(Step.BEFORE_STATE)
+            self.checkpoint.lock()
+            repair = self._handler.repair()
+            moved_to = self._load()
+            reached(Step.BEFORE_COMMIT)
+        self.at = moved_to
+        reached(Step.AFTER_COMMIT)
+        return Round(repair=repair)
+
+    def _retry(self, position: int, type_: str) -> Retried:
+        """Try a record again that was held out: out of order, in a transaction of its own."""
+        item = self._view.record(position)
+        if item is None:
+            why = Refusal("its row is gone, or of a type that is not handled")
+        elif isinstance(item.record, Invalid):
+            why = Refusal(str(item.record))
+        else:
+            refused = self._count_again(position, item)
+            if refused is None:
+                return Retried(position, type_, None)
+            why = refused
+        with self._connection.transaction():
+            self.checkpoint.lock()
+            self._held_out.refused_again(position, why)
+        return Retried(position, type_, why)
+
+    def _count_again(self, position: int, item: Item) -> Refusal | None:
+        try:
+            with self._connection.transaction():
+                self._handler.fence()
+                self.checkpoint.lock()
+                at = self._load()
+                if self._held_out.to_retry() != (position, item.type.decode()):
+                    return None  # another process, or a reset, was here
+                self._held_out.counted(position)
+                self._handler.take([item.record])
+                reached(Step.BEFORE_COMMIT)
+            self.at = at
+        except Exception as error:
+            why = refusal(error)
+            if why is None:
+                raise
+            self._reload()
+            return why
+        return None
+
+    def _reload(self) -> None:
+        """What the handler remembers may be of the transaction that was refused."""
+        with self._connection.transaction():
+            self.checkpoint.lock()
+            self.at = self._load()
+
+    def _load(self) -> Place:
+        at = self.checkpoint.load()
+        self._handler.load(at)
+        return at
