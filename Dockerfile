@@ -7,6 +7,9 @@ FROM ${BASE} AS packages
 # Write logs unbuffered, and no bytecode into a read-only file system.
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
+# The commands of the log, such as `python -m unified_log.repair`, take the services' settings.
+ENV UNIFIED_LOG_SETTINGS=rocket_rides.settings:load
+
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin rides
 
 WORKDIR /app

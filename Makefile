@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 # the encoding of a terminal. demo/python does the same.
 unexport $(filter-out PYTHONUTF8 PYTHONIOENCODING,$(filter PYTHON%,$(.VARIABLES)))
 
-.PHONY: help setup fleet status psql log dead-letters break test test-stock test-fast \
-	prove chaos cells images mutants entries reconcile lint format bench docs lock clean
+.PHONY: help setup fleet status psql log held-out dead-letters break test test-stock test-fast \
+	prove conformance chaos cells images mutants entries reconcile lint format bench docs wheel lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -19,6 +19,8 @@ help:
 	@echo "make psql    a prompt on the fleet's database; ARGS='-c \"SELECT 1\"'"
 	@echo "make log     the log's entries; ARGS=\"--from 14:30 --to 14:35\", ARGS=--follow,"
 	@echo "             ARGS=--pending, ARGS=--help"
+	@echo "make held-out   records that a consumer refuses; ARGS=list, ARGS=\"retry total consumer0 521\","
+	@echo "             ARGS=--help"
 	@echo "make dead-letters   receipts that can't be delivered; ARGS=list, ARGS=\"replay 521\","
 	@echo "             ARGS=--help"
 	@echo "make test    set up, then run the test suite on private servers"
@@ -26,6 +28,8 @@ help:
 	@echo "make test-fast   run only the tests that need no server: seconds"
 	@echo "make prove   visit every state of the protocol, up to a bound; ARGS=--small, in seconds;"
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
+	@echo "make conformance   try what an ordered outbox must survive on ours and on three naive ones,"
+	@echo "             and write the table in unified_log/README.md; ARGS=module:Class, on your own"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
 	@echo "make cells   break two private cells behind the router for a minute, and account for every"
@@ -41,6 +45,7 @@ help:
 	@echo "make format  have ruff format the code, and fix what it can"
 	@echo "make bench   measure what docs/performance.md shows, in 15 minutes; ARGS=post, one part"
 	@echo "make docs    fill the pages of reference with what is made from the code"
+	@echo "make wheel   build the library, unified_log, for other projects, into dist"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
@@ -76,6 +81,10 @@ log:
 	@$(INSTALL) fleet
 	@$(RUN) $(HONCHO) python -m unified_log.log $(ARGS)
 
+held-out:
+	@$(INSTALL) fleet
+	@$(RUN) $(HONCHO) python -m unified_log.held_out $(or $(ARGS),list)
+
 dead-letters:
 	@$(INSTALL) fleet
 	@$(RUN) $(HONCHO) python -m consumers.receipts.dead $(or $(ARGS),list)
@@ -109,6 +118,10 @@ test-fast:
 prove:
 	@$(INSTALL) fast
 	@$(RUN) $(BIN)/python -m lab.specification $(ARGS)
+
+conformance:
+	@$(INSTALL) dev
+	@$(RUN) $(BIN)/python -m tests.conformance $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet
@@ -170,19 +183,26 @@ docs:
 COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate
 
+SERVICES := pyproject.toml --group services
+
 # dev.txt comes first: it contains everything, and the others take its versions.
 lock:
 	@$(INSTALL) fleet
-	$(COMPILE) --upgrade pyproject.toml --group analytics --group fleet --group telemetry \
+	$(COMPILE) --upgrade $(SERVICES) --group analytics --group fleet --group telemetry \
 		--group dev -o requirements/dev.txt
-	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/services.txt
-	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fleet -o requirements/fleet.txt
-	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fast -o requirements/fast.txt
-	$(COMPILE) -c requirements/dev.txt pyproject.toml --group analytics \
+	$(COMPILE) -c requirements/dev.txt $(SERVICES) -o requirements/services.txt
+	$(COMPILE) -c requirements/dev.txt $(SERVICES) --group fleet -o requirements/fleet.txt
+	$(COMPILE) -c requirements/dev.txt $(SERVICES) --group fast -o requirements/fast.txt
+	$(COMPILE) -c requirements/dev.txt $(SERVICES) --group analytics \
 		-o requirements/analytics.txt
-	$(COMPILE) -c requirements/dev.txt pyproject.toml --group telemetry \
+	$(COMPILE) -c requirements/dev.txt $(SERVICES) --group telemetry \
 		-o requirements/telemetry.txt
 	$(COMPILE) --upgrade --group pyproject.toml:installer -o requirements/uv.txt
+
+# The library, unified_log, for other projects. Its backend is a part of uv.
+wheel:
+	@$(INSTALL) fleet
+	$(BIN)/python -m uv build --wheel --out-dir dist
 
 clean:
 	rm -rf $(VENV) .data .pytest_cache .mypy_cache .ruff_cache

@@ -21,7 +21,7 @@ import psycopg
 
 from analytics.prerequisites import require_packages
 from analytics.runs import last_completed
-from rocket_rides import settings
+from rocket_rides import revisions, settings
 from unified_log import database, errors
 from unified_log.errors import Unavailable
 from unified_log.process import Parser
@@ -127,7 +127,7 @@ def main() -> None:
         if options.reason is not None and not options.reason.strip():
             raise Unavailable("--reason is empty")
         with closing(database.connect(config.postgres_url, "approve")) as connection:
-            database.require_current_schema(connection, config.cell)
+            revisions.require_current_schema(connection, config.cell)
             if options.put_back:
                 require_packages()
                 said = "\n".join(put_back(connection, options.run, config)) + "\n"

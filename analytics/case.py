@@ -34,13 +34,17 @@ from analytics.result import (
 from analytics.rides import Rides
 from analytics.runs import Past, Run
 
-# What they had counted up to the frozen position, if the rides since are right.
+# What they had counted up to the frozen position, if the rides since are right. Who holds any out
+# does not confirm those after it.
 LATER = """
     SELECT position, consumer_states.rides - count(rides.id),
            total_distance - coalesce(sum(distance), 0)
     FROM checkpoints JOIN consumer_states USING (kind, name)
     LEFT JOIN rides ON rides.id > %(frozen)s AND rides.id <= position
-    WHERE name = ANY(%(names)s) AND position >= %(frozen)s
+    WHERE name = ANY(%(names)s) AND position >= %(frozen)s AND NOT EXISTS (
+        SELECT FROM held_out_records held
+        WHERE held.kind = 'total' AND held.name = consumer_states.name
+    )
     GROUP BY name, position, consumer_states.rides, total_distance
 """
 
@@ -75,7 +79,10 @@ class Case:
         position = self.frozen.position
         # Where a total is wanted, and where the warehouse ends: to tell new rides from old ones.
         stand = {min(consumer.position, position) for consumer in self.frozen.consumers}
-        self.marks = sorted(stand | {position, self.known.base.position})
+        # And around each ride that a total holds out: both sides say what it is.
+        held_out = {id_ for each in self.frozen.consumers for id_ in each.held_out}
+        around = {mark for id_ in held_out for mark in (id_ - 1, id_) if mark <= position}
+        self.marks = sorted(stand | around | {position, self.known.base.position})
         # In threads meanwhile: each keeps Postgres and tasks busy, but hardly the driver.
         with ThreadPoolExecutor() as pool:
             counted = pool.submit(self._count_records, position)
@@ -249,7 +256,15 @@ class Case:
         others = findings.of_proofs(
             result.receipts, result.outbox, held=judgement.holds_receipts(result.receipts)
         )
-        gone = missing(self.connection, self.frozen, self.last)
+        recounting = [
+            *(("total", each.name) for each in result.consumers if each.differs and each.recounts),
+            *(
+                ("ratings", each.name)
+                for each in (result.ratings.consumers if result.ratings else ())
+                if each.differs and each.recounts
+            ),
+        ]
+        gone = missing(self.connection, self.frozen, self.last, recounting)
         result.findings = [*judgement.found(), *gone, *of_minutes, *of_ratings, *others]
         looked_at = ["readers", "records", "rollup", "receipts", "outbox", "ratings", "totals"]
         if result.verified:

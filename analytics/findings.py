@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RIDES_CHANGED, RIDES_UNDECIDED = "rides_changed", "rides_undecided"
 WAREHOUSE_CHANGED, RECORDS_MISSING = "warehouse_changed", "records_missing"
 TOTAL_WRONG, TOTAL_HELD = "total_wrong", "total_held"
-READER_GONE, READER_BEHIND = "reader_gone", "reader_behind"
+READER_GONE, READER_BEHIND, READER_RECOUNTS = "reader_gone", "reader_behind", "reader_recounts"
 MINUTES_WRONG, MINUTES_HELD = "minutes_wrong", "minutes_held"
 RECEIPTS_MISSING, RECEIPTS_STRANGE, OUTBOX_WRONG = (
     "receipts_missing", "receipts_strange", "outbox_wrong",
@@ -39,7 +39,7 @@ RATINGS_WRONG, RATINGS_HELD, RATINGS_CHANGED = "ratings_wrong", "ratings_held", 
 PART = {
     RIDES_CHANGED: "warehouse", RIDES_UNDECIDED: "warehouse", WAREHOUSE_CHANGED: "warehouse",
     RECORDS_MISSING: "records", TOTAL_WRONG: "totals", TOTAL_HELD: "totals",
-    READER_GONE: "readers", READER_BEHIND: "readers",
+    READER_GONE: "readers", READER_BEHIND: "readers", READER_RECOUNTS: "readers",
     MINUTES_WRONG: "rollup", MINUTES_HELD: "rollup",
     RECEIPTS_MISSING: "receipts", RECEIPTS_STRANGE: "receipts", OUTBOX_WRONG: "outbox",
     RATINGS_WRONG: "ratings", RATINGS_HELD: "ratings", RATINGS_CHANGED: "ratings",
@@ -127,17 +127,17 @@ def of_minute(mismatch: Mismatch) -> Finding:
 
 def of_total(one: Compared, *, held: bool) -> Finding:
     kind = TOTAL_HELD if held else TOTAL_WRONG
-    rides = f", {one.rides - one.exact_rides:+,} rides" if one.rides != one.exact_rides else ""
+    rides = f", {one.rides_off:+,} rides" if one.rides_off else ""
     off = (
         "stands past every record sent" if one.stray else f"is off by {signed(one.drift)} m{rides}"
     )
-    key = f"{one.name} {one.drift} {one.rides - one.exact_rides} {one.stray}"
+    key = f"{one.name} {one.drift} {one.rides_off} {one.stray}"
     return Finding(kind, f"{printable(one.name)} {off}", held, key)
 
 
 def of_ratings(one: CountedRatings, *, held: bool) -> Finding:
     kind = RATINGS_HELD if held else RATINGS_WRONG
-    by = one.ratings - one.exact_ratings, one.stars - one.exact_stars
+    by = one.off
     about = f"{printable(one.name)} is off by {by[0]:+,} ratings and {by[1]:+,} stars"
     return Finding(kind, about, held, f"{one.name} {by} {one.stray}")
 

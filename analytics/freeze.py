@@ -8,7 +8,7 @@ No consumer counts past `last_sent`. A checkpoint beyond it was not set by a con
 mean that the rides up to it are settled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -16,23 +16,30 @@ import psycopg
 
 from analytics.ownership import History, history
 from analytics.plain import plain_tables
+from rocket_rides.standings import RECOUNTS
 from unified_log import terms
 from unified_log.database import one_row
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-STANDINGS = """
-    SELECT name, position, total_distance, rides
+# What is held out past its position, or of a type that it does not handle, a total does not lack.
+STANDINGS = f"""
+    SELECT name, position, total_distance, rides, ARRAY(
+        SELECT held.position FROM held_out_records held
+        WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
+          AND held.position <= checkpoints.position AND held.type = ANY(types)
+        ORDER BY held.position
+    ), {RECOUNTS}
     FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
-"""
+"""  # noqa: S608
 # From outside: a reader may have lost its state. Ratings have a table of their own, and may have
 # none.
-READERS = """
+READERS = f"""
     SELECT kind, name, position,
            kind <> 'total' OR EXISTS (
                SELECT FROM consumer_states state WHERE state.name = checkpoints.name
-           ) AS has_state
+           ) AS has_state, {RECOUNTS}
     FROM checkpoints WHERE kind <> 'outside' ORDER BY kind, name
-"""
+"""  # noqa: S608
 RATERS_WITHOUT_STATE = """
     SELECT name FROM checkpoints WHERE kind = 'ratings'
     AND NOT EXISTS (SELECT FROM rating_sums WHERE rating_sums.name = checkpoints.name)
@@ -50,6 +57,8 @@ class FrozenConsumer(NamedTuple):
     position: int
     total_distance: Decimal
     rides: int
+    held_out: Sequence[int] = ()  # the positions of the rides that its total lacks
+    recounts: bool = False
 
 
 class FrozenReader(NamedTuple):
@@ -59,6 +68,7 @@ class FrozenReader(NamedTuple):
     name: str
     position: int
     has_state: bool = True
+    recounts: bool = False
 
 
 class Frozen(NamedTuple):

@@ -14,7 +14,7 @@ import msgspec
 from analytics import findings, votes
 from analytics.evidence import Evidence
 from analytics.findings import Finding
-from analytics.freeze import Frozen
+from analytics.freeze import Frozen, FrozenConsumer
 from analytics.ledger import Block, Ledger
 from analytics.look import Look
 from analytics.pieces import number_of
@@ -54,9 +54,12 @@ class Judgement:
         """Whose version of each block that was looked at is right, by its beginning."""
         looks = self.evidence.looks
         totals = [
-            Standing(self._place(each.position), Tally(each.rides, each.total_distance))
+            Standing(
+                self._place(each.position), Tally(each.rides, each.total_distance),
+                self._held_out(each),
+            )
             for each in self.frozen.consumers
-        ]
+        ]  # fmt: skip
         proven = {look.after: self.evidence.known.proven(look.after, look.number) for look in looks}
         return votes.decide(looks, proven, totals, self.evidence.sums)
 
@@ -71,6 +74,9 @@ class Judgement:
 
     def _place(self, position: int) -> int:
         return min(position, self.frozen.position)
+
+    def _held_out(self, one: FrozenConsumer) -> list[int]:
+        return [position for position in one.held_out if position <= self.frozen.position]
 
     def of(self, *sides: Right) -> list[Look]:
         return [look for look in self.evidence.looks if self.sides[look.after] in sides]
@@ -104,8 +110,10 @@ class Judgement:
 
     def exact(self, position: int) -> Tally:
         """The sum of the rides up to a mark, of held blocks as the warehouse has them."""
-        held = [look.after for look in self.held_looks if look.after < position]
-        return self.evidence.sums.upto(position, held)
+        return self.evidence.sums.upto(position, self._held_blocks(position))
+
+    def _held_blocks(self, position: int) -> list[int]:
+        return [look.after for look in self.held_looks if look.after < position]
 
     @cached_property
     def compared(self) -> list[Compared]:
@@ -114,20 +122,24 @@ class Judgement:
         A consumer that stands past every frozen record is stray.
         """
         found = []
-        for name, position, claimed, rides in self.frozen.consumers:
-            at = self._place(position)
+        for one in self.frozen.consumers:
+            at, lacking = self._place(one.position), self._held_out(one)
             exact = self.exact(at)
+            held_out = self.evidence.sums.of(lacking, self._held_blocks(at))
             found.append(
-                Compared(name, position, claimed, exact.distance, position > at, rides, exact.rides)
-            )
+                Compared(
+                    one.name, one.position, one.total_distance, exact.distance, one.position > at,
+                    one.rides, exact.rides, *held_out, min(lacking, default=None), one.recounts,
+                )
+            )  # fmt: skip
         return found
 
     @cached_property
     def _counted(self) -> list[Counted]:
         return [
             Counted(
-                self._place(each.position), (each.rides - each.exact_rides, each.drift),
-                each.exact_rides, each.stray,
+                self._place(each.position), (each.rides_off, each.drift),
+                each.exact_rides, each.stray, each.first_held_out,
             )
             for each in self.compared
         ]  # fmt: skip
@@ -332,13 +344,9 @@ class Judgement:
 
 def _counted_ratings(verdict: RatingsVerdict) -> list[Counted]:
     return [
-        Counted(
-            each.position,
-            (each.ratings - each.exact_ratings, each.stars - each.exact_stars),
-            each.exact_ratings, each.stray,
-        )
+        Counted(each.position, each.off, each.exact_ratings, each.stray, each.first_held_out)
         for each in verdict.consumers
-    ]  # fmt: skip
+    ]
 
 
 def _cancel(wrong: Sequence[WrongMinute]) -> bool:

@@ -14,9 +14,9 @@ from unified_log.words import printable
 # Whatever a run reads or writes, but for log_records: that is a view, whose rows are counted.
 JUDGED = (
     "rides", "ratings", "staged_log_records", "streamer_state", "terms", "checkpoints",
-    "consumer_states", "rating_sums", "removed_readers", "ride_minutes", "rollup_state",
-    "set_aside_minutes", "receipts", "receipts_state", "reconciliations", "runs", "approvals",
-    "resets", "recomputations",
+    "held_out_records", "consumer_states", "rating_sums", "removed_readers", "ride_minutes",
+    "rollup_state", "set_aside_minutes", "receipts", "receipts_state", "reconciliations", "runs",
+    "approvals", "resets", "recomputations",
 )  # fmt: skip
 # An application that has lifted this job may have no ratings.
 TABLES = """

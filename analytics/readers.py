@@ -7,14 +7,17 @@ missing. It leaves rightly by `python -m consumers.remove`, which says so in `re
 The minutes and the receipts say in rows of their own how far they are, and these rows never go. So
 nobody waits for minutes while there is no rollup, nor for receipts that were removed, until they
 come further than they had ever been.
+
+A reader that recounts, since its log was repaired or it handles more types of records than before,
+is neither wrong nor behind: it is said to recount, and the next run compares it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 import psycopg
 
-from analytics.findings import READER_BEHIND, READER_GONE, Finding
+from analytics.findings import READER_BEHIND, READER_GONE, READER_RECOUNTS, Finding
 from analytics.freeze import Frozen, FrozenReader
 from analytics.runs import Past, before_the_retries
 from unified_log.database import one_row
@@ -38,9 +41,18 @@ MINUTES, RECEIPTS = ("minutes", "all"), ("receipts", "all")
 Readers = dict[tuple[str, str], FrozenReader]  # by their kinds and names
 
 
-def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -> list[Finding]:
-    """What the readers lack, as they were frozen."""
-    found = [
+def missing(
+    connection: psycopg.Connection,
+    frozen: Frozen,
+    last: Past | None,
+    recounting: Collection[tuple[str, str]] = (),
+) -> list[Finding]:
+    """What the readers lack, as they were frozen.
+
+    `recounting` are the kinds and names of those whose sums are not right yet.
+    """
+    found = [_recounts(*each) for each in recounting]
+    found += [
         Finding(READER_GONE, f"{called(each.kind, each.name)} has lost its state", key=each.name)
         for each in frozen.readers
         if not each.has_state
@@ -59,13 +71,20 @@ def missing(connection: psycopg.Connection, frozen: Frozen, last: Past | None) -
                 found.append(Finding(READER_GONE, about, key=f"{kind} {name}"))
         elif (kind, name) not in idle and (stood > frozen.history.start or kind not in WATERMARKS):
             due = min(_due(kind, stood, last, long_ago), frozen.position)
-            if reader.position < due:
+            if reader.position < due and reader.recounts:
+                found += [_recounts(kind, name)] if (kind, name) not in recounting else []
+            elif reader.position < due:
                 about = (
                     f"{called(kind, name)} stands at position {reader.position}; all up to {due}"
                     " was there at the last run"
                 )
                 found.append(Finding(READER_BEHIND, about, key=f"{kind} {name}"))
     return found
+
+
+def _recounts(kind: str, name: str) -> Finding:
+    about = f"{called(kind, name)} recounts: the next run compares it"
+    return Finding(READER_RECOUNTS, about, key=f"{kind} {name}")
 
 
 def _due(kind: str, stood: int, last: Past, long_ago: int) -> int:

@@ -36,10 +36,11 @@ from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import why_rebuild
 from analytics.prerequisites import require_java, require_packages
-from rocket_rides import fleet, logs, settings, telemetry
+from rocket_rides import fleet, logs, revisions, settings, telemetry
+from rocket_rides.locks import Lock
 from unified_log import database, errors
 from unified_log.errors import Unavailable
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 from unified_log.process import Parser
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
 def the_only_run(url: str, cell: int | None = None) -> Iterator[psycopg.Connection]:
     """A connection that holds the lock of the only run. Raises Unavailable or psycopg.Error."""
     with closing(database.connect(url, "reconciler", **SESSION)) as connection:
-        database.require_current_schema(connection, cell)
+        revisions.require_current_schema(connection, cell)
         if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")
         yield connection

@@ -37,15 +37,30 @@ class Compared(NamedTuple):
     stray: bool = False  # its checkpoint lies past every record that was ever sent
     rides: int = 0  # that it has counted
     exact_rides: int = 0
+    held_out_rides: int = 0  # that it lacks, and says so
+    held_out_distance: Decimal = Decimal(0)
+    first_held_out: int | None = None  # the lowest position that it holds out
+    recounts: bool = False
 
     @property
     def drift(self) -> Decimal:
-        """The consumer's total less the exact one: negative when rides are missing."""
-        return EXACT.subtract(self.total_distance, self.exact_distance)
+        """Its total and what it holds out, less the exact one: negative when rides are missing."""
+        has = EXACT.add(self.total_distance, self.held_out_distance)
+        return EXACT.subtract(has, self.exact_distance)
+
+    @property
+    def rides_off(self) -> int:
+        """The same in rides."""
+        return self.rides + self.held_out_rides - self.exact_rides
+
+    @property
+    def differs(self) -> bool:
+        return self.stray or self.drift != 0 or self.rides_off != 0
 
     @property
     def wrong(self) -> bool:
-        return self.stray or self.drift != 0 or self.rides != self.exact_rides
+        """Whether it differs, and is not about to be made anew in any case."""
+        return self.differs and not self.recounts
 
 
 class Mismatch(NamedTuple):
@@ -160,6 +175,27 @@ class CountedRatings(NamedTuple):
     stray: bool  # it stands past every record that was sent
     exact_ratings: int
     exact_stars: int
+    held_out_ratings: int = 0  # that it lacks, and says so
+    held_out_stars: int = 0
+    first_held_out: int | None = None  # the lowest position that it holds out
+    recounts: bool = False
+
+    @property
+    def off(self) -> tuple[int, int]:
+        """What it has and what it holds out, less the exact sums: ratings, and stars."""
+        return (
+            self.ratings + self.held_out_ratings - self.exact_ratings,
+            self.stars + self.held_out_stars - self.exact_stars,
+        )
+
+    @property
+    def differs(self) -> bool:
+        return self.stray or self.off != (0, 0)
+
+    @property
+    def wrong(self) -> bool:
+        """As of a total."""
+        return self.differs and not self.recounts
 
 
 @dataclass(frozen=True)
@@ -175,7 +211,7 @@ class RatingsVerdict:
 
     @property
     def wrong(self) -> list[CountedRatings]:
-        return [each for each in self.consumers if each.stray or each[2:4] != each[5:7]]
+        return [each for each in self.consumers if each.wrong]
 
     @property
     def agrees(self) -> bool:

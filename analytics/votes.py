@@ -20,6 +20,10 @@ this session sees, up to where the reset leads:
   it has copied them from Postgres, perhaps after somebody had altered them.
 
 If two or more totals are all off by the same, it is the judge that is suspect: they are held.
+
+A total that holds rides out is right if it is the sum of the others. It testifies to nothing that
+it has not counted: of two versions that differ in such a ride alone it fits both, and it confirms
+what Postgres says only up to the first of them, since a reset takes them all in.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,10 +46,11 @@ class Right(Enum):
 
 
 class Standing(NamedTuple):
-    """A total of the rides up to a position."""
+    """A total of the rides up to a position, but for those that it holds out."""
 
     position: int
     tally: Tally
+    held_out: Sequence[int] = ()  # their positions: it is no witness of these
 
 
 class Sums:
@@ -75,6 +80,19 @@ class Sums:
             parts.append(_upto(look.of_warehouse, position))
             parts.append(_negative(_upto(look.of_postgres, position)))
         return total(parts)
+
+    def of(self, ids: Collection[int], of_warehouse: Collection[int] = ()) -> Tally:
+        """The rides of these ids, in the same versions. There are cuts before and after each."""
+        return total(between(self._around(id_, of_warehouse), id_ - 1, id_) for id_ in ids)
+
+    def _around(self, id_: int, of_warehouse: Collection[int]) -> Sequence[Piece]:
+        """The pieces among which this ride is, if it is there."""
+        for look in self._looks.values():
+            if look.after < id_ <= look.known:
+                if look.after in of_warehouse:
+                    return look.of_warehouse
+                return look.of_postgres
+        return self._new
 
 
 def _upto(pieces: Sequence[Piece], position: int) -> Tally:
@@ -138,7 +156,8 @@ def _fitting(
             for after, right in blocks.items()
             if right is Right.WAREHOUSE and after < one.position
         ]
-        if sums.upto(one.position, of_warehouse) == one.tally:
+        has = one.tally.plus(sums.of(one.held_out, of_warehouse))
+        if sums.upto(one.position, of_warehouse) == has:
             found.append(blocks)
     return found
 
@@ -150,10 +169,18 @@ class Counted(NamedTuple):
     off: tuple[int, object]
     rows: int  # that the rides or ratings up to there are
     stray: bool = False
+    first_held_out: int | None = None
 
     @property
     def agrees(self) -> bool:
         return not self.stray and self.off == (0, 0)
+
+    @property
+    def confirms(self) -> int:
+        """Up to where it says what there is: it has not counted what it holds out."""
+        if self.first_held_out is None:
+            return self.position
+        return min(self.position, self.first_held_out - 1)
 
 
 def may_be_reset(counted: Sequence[Counted], confirmed: int, reset_to: int = 0) -> list[bool]:
@@ -171,4 +198,4 @@ def may_be_reset(counted: Sequence[Counted], confirmed: int, reset_to: int = 0) 
 
 def confirmed_upto(counted: Sequence[Counted], proven: int) -> int:
     """How far others than Postgres say what it says: who agrees, or an earlier run."""
-    return max([proven, *(each.position for each in counted if each.agrees and each.rows)])
+    return max([proven, *(each.confirms for each in counted if each.agrees and each.rows)])

@@ -21,7 +21,7 @@ from granian.log import LogLevels
 from granian.server import Server
 
 import api.app  # noqa: F401 (imported once, before the workers are forked)
-from rocket_rides import fleet, settings
+from rocket_rides import fleet, revisions, service, settings
 from unified_log import database, process
 from unified_log.errors import Refused, Unavailable, in_one_line
 
@@ -47,7 +47,7 @@ def refuse_the_wrong_database(url: str, cell: int | None) -> None:
     with suppress(Unavailable, psycopg.Error):  # it may come up later
         try:
             with database.connect(url, "api (starting)") as connection:
-                database.require_cell(connection, cell)
+                revisions.require_cell(connection, cell)
         except Refused as reason:
             raise SystemExit(in_one_line(reason)) from None
 
@@ -56,7 +56,7 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the database is down."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
-    process.begin(config)
+    service.begin(config)
     refuse_a_taken_port(config.api_host, config.api_port)
     refuse_the_wrong_database(config.postgres_url, config.cell)
     fleet.end_with_honcho(process.terminate)

@@ -15,7 +15,8 @@ from api.traced_lines import name_traces
 from api.views import routes
 from rocket_rides import settings, telemetry
 from rocket_rides.parent_death import die_with_parent
-from unified_log.process import Stop, begin
+from rocket_rides.service import begin
+from unified_log.process import Stop
 
 
 class AsciiInteger(IntegerConverter):

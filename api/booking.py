@@ -10,7 +10,7 @@ from api import writing
 from api.pool import Pool
 from api.prepared import Prepared, Repeated, Row
 from api.writing import TryLater
-from unified_log.database import refusal
+from rocket_rides.revisions import refusal
 from unified_log.tracing import NO_TRACE, Trace
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws

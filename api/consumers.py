@@ -12,7 +12,8 @@ LIMIT = 100_000
 
 CONSUMERS = f"""
     SELECT kind, name, total_distance, ratings, stars, position, last_ride_id, last_redis_id,
-           entries_not_ours, records_behind, seconds_behind, newest.*
+           entries_not_ours, records_behind, seconds_behind, recounts,
+           json_build_object('undecided', held_out, 'dropped', dropped) AS held_out, newest.*
     FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN rating_sums USING (kind, name)
     LEFT JOIN LATERAL (

@@ -12,8 +12,9 @@ from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool, PoolTimeout  # noqa: TID251 (its sessions: see below)
 
 from api.prepared import heed_notices
+from rocket_rides import revisions, sessions
 from rocket_rides.settings import Settings
-from unified_log import database, session_settings, sessions
+from unified_log import database, session_settings
 
 # Seconds. At worst a request waits this long for a connection, and then for a lock in each of two
 # statements (lock_timeout): less than two seconds in all.
@@ -71,7 +72,7 @@ def open_pool(config: Settings) -> Pool:
     def configure(connection: Session) -> None:
         connection.adapters.register_loader("timestamptz", Moment)
         database.configure(connection, **SESSION)
-        database.require_cell(connection, config.cell)
+        revisions.require_cell(connection, config.cell)
         heed_notices(connection)
 
     return ConnectionPool(

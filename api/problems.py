@@ -14,7 +14,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 
 from api import booking
 from api.writing import TryLater
-from unified_log.database import refusal
+from rocket_rides.revisions import refusal
 
 # RFC 9110 renamed these two.
 PHRASES = HTTP_STATUS_CODES | {413: "Content Too Large", 422: "Unprocessable Content"}

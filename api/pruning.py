@@ -22,10 +22,12 @@ from threading import Thread
 
 import psycopg
 
+from rocket_rides import revisions
+from rocket_rides.locks import Lock
 from rocket_rides.settings import Settings
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 from unified_log.process import Stop
 
 logger = logging.getLogger("api")
@@ -101,7 +103,7 @@ class Pruner:
     def _attempt(self) -> None:
         session = database.connect(self._url, "api (pruning)", **SESSION)
         with closing(session) as connection:  # closing it releases the lock
-            database.require_current_schema(connection, self._cell)
+            revisions.require_current_schema(connection, self._cell)
             if not try_lock(connection, Lock.PRUNING):
                 logger.debug("another worker is pruning the keys")
                 return

@@ -13,7 +13,7 @@ from api import writing
 from api.pool import Pool
 from api.prepared import Prepared, Repeated
 from api.writing import TryLater
-from unified_log.database import refusal
+from rocket_rides.revisions import refusal
 from unified_log.tracing import NO_TRACE, Trace
 
 ONCE = "ratings_ride_id_key"  # the index in which two ratings of a ride meet

@@ -2,6 +2,7 @@
 
 import psycopg
 
+from rocket_rides import revisions
 from unified_log import database
 from unified_log.errors import Unavailable
 
@@ -33,7 +34,7 @@ LOOK = """
 
 def require_readiness(connection: psycopg.Connection) -> None:
     """Raise Unavailable or psycopg.Error if posting a ride would fail now."""
-    database.require_current_schema(connection)
+    revisions.require_current_schema(connection)
     row = connection.execute(LOOK).fetchone()
     read_only, missing_rights, at_its_end, behind = row or (False, None, False, False)
     if read_only:

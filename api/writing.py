@@ -12,7 +12,7 @@ import psycopg
 
 from api.pool import PATIENCE, Pool, get_connection, give_back
 from api.prepared import Prepared, Row
-from unified_log.database import refusal
+from rocket_rides.revisions import refusal
 from unified_log.waiting import delays
 
 ATTEMPTS = 10

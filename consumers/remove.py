@@ -13,10 +13,11 @@ end that program first. A process that is started after the removal begins anew,
 
 import psycopg
 
-from rocket_rides import fleet, settings
-from unified_log import database, sessions
+from rocket_rides import fleet, revisions, sessions, settings
+from unified_log import database
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.process import Parser, show
+from unified_log.sessions import reader, starting
 from unified_log.words import printable
 
 LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
@@ -84,8 +85,8 @@ def _is_running(connection: psycopg.Connection, kind: str, name: str) -> bool:
     if kind == "receipts":
         asked = connection.execute(WORKERS, [sessions.RECEIPTS, sessions.INBOX])
     else:
-        session = sessions.ROLLUP if kind == "rollup" else sessions.reader(kind, name)
-        asked = connection.execute(SESSIONS, [[session, sessions.starting(session)]])
+        session = sessions.ROLLUP if kind == "rollup" else reader(kind, name)
+        asked = connection.execute(SESSIONS, [[session, starting(session)]])
     return database.one_row(asked) != (0,)
 
 
@@ -104,7 +105,7 @@ def main() -> None:
         with database.connect(
             config.postgres_url, "remove", lock_timeout=LONGEST_LOCK
         ) as connection:
-            database.require_current_schema(connection, config.cell)
+            revisions.require_current_schema(connection, config.cell)
             position = remove(connection, given.kind, given.name)
     except (Unavailable, psycopg.Error) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""

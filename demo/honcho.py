@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Refused as reason:
         print(reason, file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None  # as wherever a setting is refused
+    # The commands of the log, such as `python -m unified_log.repair`, take the fleet's settings.
+    os.environ.setdefault("UNIFIED_LOG_SETTINGS", "rocket_rides.settings:load")
     try:
         given.env = os.devnull  # all is read: honcho finds nothing more
         # What is started finds the programs that are beside this Python.

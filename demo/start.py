@@ -16,8 +16,7 @@ from honcho.printer import Message
 
 from demo import preflight
 from demo.processes import Fleet, Lines, Objects
-from rocket_rides import logs, settings, time_zone
-from unified_log import process
+from rocket_rides import logs, service, settings, time_zone
 from unified_log.errors import Refused
 
 # honcho reads its processes' lines as UTF-8, whatever the terminal's encoding is.
@@ -60,7 +59,7 @@ def start(given: argparse.Namespace, origins: Mapping[str, Path]) -> None:
     )
     fleet = Fleet(printer)
     if in_json:
-        process.begin(config)
+        service.begin(config)
     quiet = (given.quiet or "").split(",")
     for each in expand_processes(wanted, concurrency, quiet=quiet, port=port):
         fleet.add_process(each.name, each.cmd, each.quiet, os.environ | IN_UTF8 | each.env)

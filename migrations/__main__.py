@@ -10,7 +10,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import upgrade
-from rocket_rides import settings
+from rocket_rides import service, settings
 from unified_log import database, errors, process, waiting
 
 DAMAGED = "somebody changed the schema by hand; restore it, or start with an empty database"
@@ -22,8 +22,8 @@ def main() -> None:
     """Migrate the database that the settings name."""
     process.take_no_arguments("migrations", __doc__)
     config = settings.load()
-    process.begin(config)
-    stop = process.Stop().on_signals()
+    service.begin(config)
+    stop = service.stop_on_signals()
     done = False
 
     def session(_progress: waiting.Progress) -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     except (psycopg.Error, SQLAlchemyError, CommandError) as error:
         reason = getattr(error, "orig", None) or error  # without SQLAlchemy's words about it
         known = isinstance(reason, psycopg.Error)
-        said = database.refusal(reason, DAMAGED) if known else errors.in_one_line(reason)
+        said = database.why(reason, DAMAGED) if known else errors.in_one_line(reason)
         raise SystemExit(f"not migrated: {said}") from None
     if not done:
         raise SystemExit("not migrated: stopped while waiting for the server")

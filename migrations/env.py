@@ -6,8 +6,9 @@ from alembic.util import CommandError
 from sqlalchemy import create_engine, text  # noqa: TID251 (see connect)
 from sqlalchemy.pool import NullPool
 
+from rocket_rides import revisions
+from rocket_rides.locks import Lock
 from unified_log import database
-from unified_log.locks import Lock
 
 
 def connect() -> psycopg.Connection:
@@ -26,7 +27,8 @@ with engine.connect() as connection:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
         if context.get_context().get_current_heads():
             session = connection.connection.driver_connection
-            if why := database.no_way_from(*session.execute(database.CURRENT_REVISION).fetchone()):
+            found = session.execute(revisions.CURRENT_REVISION).fetchone()
+            if why := revisions.no_way_from(*found):
                 raise CommandError(why)
-            database.require_cell(session, context.config.attributes["cell"])
+            revisions.require_cell(session, context.config.attributes["cell"])
         context.run_migrations()

@@ -7,9 +7,9 @@ import logging
 import os
 from collections.abc import Callable
 
+from rocket_rides import service
 from rocket_rides.fleet import NAME
 from unified_log.errors import in_one_line
-from unified_log.process import Stop
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def run(part: str, main: Callable[[], int | None]) -> int | None:
         logger.exception("%s failed", part)
         reason = in_one_line(error)
     logger.warning("the fleet goes on without %s: %s", part, reason)
-    stop = Stop().on_signals()
+    stop = service.stop_on_signals()
     while not stop.wait(AN_HOUR):
         pass
     return None

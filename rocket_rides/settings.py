@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 from urllib.parse import quote
 
 from pydantic import (
@@ -21,17 +21,18 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rocket_rides import logs, socket_folder, urls
+from rocket_rides import fleet, logs, socket_folder
 from rocket_rides.cells import LAST_CELL
-from unified_log import durations
+from rocket_rides.urls import http
+from unified_log import durations, urls
 from unified_log.errors import Refused
+
+if TYPE_CHECKING:
+    import psycopg
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
 EMBEDDED_PORT = 5432
-
-# Characters, at most, in a consumer's name: the schema says so too.
-NAME_LENGTH = 64
 
 # What receipts are signed with; in bytes, as Standard Webhooks has it.
 SECRET_PREFIX, SHORTEST_SECRET, LONGEST_SECRET = "whsec_", 24, 64
@@ -86,7 +87,7 @@ class Settings(BaseSettings):
     """A `postgresql://` URL, of the server or of a pooler in session mode. Unset: embedded, and
     `PGHOST` and the like are ignored."""
     redis_url: Annotated[str, _unless_empty(urls.redis)] = ""
-    """A `redis://`, `rediss://` or `unix://` URL; `rocket_rides/urls.py` lists its options. Unset:
+    """A `redis://`, `rediss://` or `unix://` URL; `unified_log/urls.py` lists its options. Unset:
     embedded."""
     data_dir: Path = PROJECT / ".data"
     """The folder of the embedded servers."""
@@ -125,9 +126,9 @@ class Settings(BaseSettings):
     gets at least 2 more."""
     api_connections: int = Field(default=8, ge=1, le=100)
     """Database connections per process."""
-    api_url: Annotated[str, _unless_empty(urls.http)] = ""
+    api_url: Annotated[str, _unless_empty(http)] = ""
     """Where the simulator posts to. Unset: the API here."""
-    receipt_url: Annotated[str, _unless_empty(urls.http)] = ""
+    receipt_url: Annotated[str, _unless_empty(http)] = ""
     """Where receipts are delivered: an `http://` or `https://` URL without a user. Unset: the
     simulator, at port `API_PORT` + 2."""
     receipt_secret: Annotated[str, _unless_empty(_webhook_secrets)] = ""
@@ -225,6 +226,23 @@ class Settings(BaseSettings):
         sockets = self.socket_dir
         socket_folder.require_trusted(sockets, self.data_dir)
         return sockets
+
+    def begin_logging(self) -> None:
+        """Have this process log to stdout."""
+        logs.begin(self.log_level, self.log_format)
+
+    def require_schema(self, connection: "psycopg.Connection") -> None:
+        """Raise Unavailable, or Refused, unless the database is the one that this code needs."""
+        from rocket_rides.revisions import require_current_schema  # and psycopg: not all need it
+        from unified_log import schema
+
+        require_current_schema(connection, self.cell)
+        schema.require(connection)
+
+    def why_absent(self, url: str) -> str:
+        """A sentence for a person, if that is an embedded server's URL, and no fleet runs here."""
+        is_embedded = url not in (self.database_url, self.redis_url)
+        return fleet.not_started(self.data_dir) if is_embedded else ""
 
     @property
     def api_address(self) -> str:

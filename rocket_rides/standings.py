@@ -12,6 +12,20 @@ from rocket_rides.receipts import STATE
 from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 from unified_log.log import LARGEST_ID
 
+# Whether a reader makes its state anew, or was asked to: the state still fits its position. Readers
+# without a state of their own are never asked.
+RECOUNTS = "(recount IS NOT NULL AND (recount OR position < furthest))"
+
+
+def held_out(which: str) -> str:
+    """How many records a checkpoint's reader holds out, up to the limit, `which` are so."""
+    return f"""(SELECT count(*) FROM (
+        SELECT FROM held_out_records held
+        WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name) AND {which}
+        LIMIT %(limit)s
+    ) some)"""  # noqa: S608
+
+
 # The open receipts in the queue: those that are due, those that are due later, and those that are
 # quarantined, up to the limit each. An index finds each. Replayed dead letters are among them.
 #
@@ -70,8 +84,10 @@ RECEIPTS_LAG = f"""
 """  # noqa: S608
 # A reader lacks `pending` records and all those after `upto`, and none up to `complete_to`. The
 # rollup has counted a ride when its minute is computed, not when its checkpoint has passed it.
-READERS = """
+READERS = f"""
     SELECT kind, name, position, last_redis_id, entries_not_ours,
+           {RECOUNTS} AS recounts, {held_out("dropped_at IS NULL")} AS held_out,
+           {held_out("dropped_at IS NOT NULL")} AS dropped,
            0 AS pending, counted AS upto, counted AS complete_to
     FROM checkpoints CROSS JOIN LATERAL (
         SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
@@ -80,9 +96,9 @@ READERS = """
     UNION ALL
     SELECT 'group', 'receipts', (SELECT least(complete_to, last_sent_id) FROM streamer_state),
            NULL, (SELECT coalesce(sum(entries_not_ours), 0)::bigint FROM receipts_workers),
-           pending, upto, complete_to
+           false, 0, 0, pending, upto, complete_to
     FROM receipts_lag
-"""
+"""  # noqa: S608
 # The records are counted once for all readers, in *steps*: each is from one `upto` to the next
 # higher one. The steps are then added up once, from the last one down. `receipts_lag` is
 # RECEIPTS_LAG, for statements that have it in a WITH of their own.
@@ -104,7 +120,7 @@ STANDINGS_GIVEN_RECEIPTS_LAG = f"""
             GROUP BY step
         ) sums
     )
-    SELECT kind, name, position, last_redis_id, entries_not_ours,
+    SELECT kind, name, position, last_redis_id, entries_not_ours, recounts, held_out, dropped,
            least(%(limit)s, pending + (SELECT records FROM later)[step]) AS records_behind,
            CASE WHEN created_at IS NULL THEN 0
                 WHEN isfinite(created_at)

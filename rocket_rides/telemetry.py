@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from rocket_rides.settings import Settings
 from rocket_rides.trouble import Trouble
 from rocket_rides.urls import http
+from unified_log import spans
 from unified_log.errors import in_one_line
 from unified_log.tracing import Trace, parse
 
@@ -91,13 +92,14 @@ def begin(config: Settings, service: str) -> None:
             from rocket_rides.otlp import Exporter
 
             _exporter = Exporter(f"rocket-rides-{service}", trouble)
+            spans.register(batch_sent, batch_taken)
         except ModuleNotFoundError as missing:
             logger.warning(NOT_EXPORTED, f"{missing}; {HOW_TO_INSTALL}")
         except ValidationError as error:  # whose text has the URL, and what may be a password
             logger.warning(NOT_EXPORTED, error.errors()[0]["msg"])
         except Exception as error:
             logger.warning(NOT_EXPORTED, in_one_line(error))
-        gc.freeze()  # as `process.begin` did with what was imported by then
+        gc.freeze()  # as `service.begin` did with what was imported by then
 
 
 def is_on() -> bool:

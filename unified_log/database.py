@@ -10,27 +10,12 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
-from rocket_rides.cells import CELL_SIZE
-from rocket_rides.settings import PROJECT
 from unified_log import session_settings, unreachable
 from unified_log.errors import Refused, Unavailable, in_one_line
 
 Row = TypeVar("Row")
 
-# The newest revision is the schema that this code was written for.
-REVISIONS = [path.name.split("_")[0] for path in PROJECT.glob("migrations/versions/[0-9]*.py")]
-REVISION = max(REVISIONS)
-
-UPGRADE = "run python -m migrations to upgrade it"
-MAYBE_ANOTHER = f"if the database's schema is not {REVISION}, {UPGRADE}"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
-
-# The revision, and whether there is cell_start(), which an earlier schema of this number lacks.
-CURRENT_REVISION = """
-    SELECT version_num, to_regprocedure('cell_start()') IS NOT NULL FROM alembic_version
-"""
-
-CELL = f"SELECT cell_start() / {CELL_SIZE}"
 
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
@@ -135,63 +120,13 @@ def one_row(cursor: psycopg.Cursor[Row]) -> Row:
     return row
 
 
-def require_current_schema(connection: psycopg.Connection, cell: int | None = None) -> None:
-    """Raise Unavailable unless the database has the schema that this code needs.
-
-    Raises Refused as `require_cell` does.
-    """
-    try:
-        row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
-    except errors.UndefinedTable:
-        row = None
-    if row is None:
-        if one_row(connection.execute("SELECT current_schema()", prepare=False))[0] is None:
-            raise Unavailable(NOWHERE)
-        raise Unavailable(f"the database's schema is empty, not {REVISION}; {UPGRADE}")
-    if why := no_way_from(*row):
-        raise Unavailable(why)
-    if row[0] != REVISION:
-        raise Unavailable(f"the database's schema is {row[0]}, not {REVISION}; {UPGRADE}")
-    require_cell(connection, cell)
-
-
-def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
-    """Raise Refused if the database is another cell than the one that this process was told.
-
-    A process that was told none, or a database without the schema, is not refused.
-    """
-    if cell is None:
-        return
-    try:
-        [found] = one_row(connection.execute(CELL, prepare=False))
-    except errors.UndefinedFunction:
-        return
-    if found != cell:
-        raise Refused(
-            f"CELL={cell} is refused: the database is cell {found}, which can't be changed"
-        )
-
-
 def require_writable(connection: psycopg.Connection) -> None:
     """Raise Unavailable unless this session may write."""
     if one_row(connection.execute("SHOW transaction_read_only", prepare=False))[0] == "on":
         raise Unavailable(READ_ONLY)
 
 
-def no_way_from(revision: str, has_cell: bool) -> str:
-    """Why a schema of this revision can't be upgraded; empty where it can."""
-    found = f"the database's schema is {revision}"
-    if revision > REVISION:
-        return f"{found}, newer than this code, which needs {REVISION}; install the newer code"
-    if revision not in REVISIONS or not has_cell:
-        return (
-            f"{found}, of an earlier design, which this code can't upgrade;"
-            " start with an empty database"
-        )
-    return ""
-
-
-def refusal(error: psycopg.Error, not_in_the_schema: str = MAYBE_ANOTHER) -> str:
+def why(error: psycopg.Error, not_in_the_schema: str = "") -> str:
     """What the server said, or else psycopg, in one line without hint and context.
 
     It ends with advice where that is known; `not_in_the_schema` is the advice where a table, a
@@ -200,7 +135,7 @@ def refusal(error: psycopg.Error, not_in_the_schema: str = MAYBE_ANOTHER) -> str
     said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return READ_ONLY
-    if isinstance(error, NOT_IN_THE_SCHEMA):
+    if not_in_the_schema and isinstance(error, NOT_IN_THE_SCHEMA):
         return f"{said}: {not_in_the_schema}"
     if isinstance(error, errors.InvalidSchemaName):
         return f"{said}: set search_path to a schema that exists"

@@ -1,18 +1,8 @@
-"""The stream's consumer groups: which one is this database's, and how far each of them is."""
+"""The stream's consumer groups: how far each of them is."""
 
 from typing import NamedTuple
 
-import psycopg
-
-from unified_log.database import one_row
 from unified_log.log import Log
-
-# The oid, because a cluster has several databases, and another one may get this one's name. All
-# copies of a cluster have its identifier: a restored database finds the group that it had before.
-IDENTITY = """
-    SELECT system_identifier::text, oid::text FROM pg_control_system(), pg_database
-    WHERE datname = current_database()
-"""
 
 # For each group: its name, the first pending id or '', and the last delivered one.
 POSITIONS = """
@@ -34,12 +24,6 @@ class GroupState(NamedTuple):
     name: str
     first_pending: str | None
     last_delivered: str
-
-
-def name_of(connection: psycopg.Connection) -> str:
-    """The name of this database's group. Raises psycopg.Error."""
-    cluster, oid = one_row(connection.execute(IDENTITY))
-    return f"receipts-{cluster}-{oid}"
 
 
 def positions(log: Log) -> list[GroupState]:

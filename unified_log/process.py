@@ -1,7 +1,6 @@
 """Running a process: it stops when asked to, survives a lost server, and logs to stdout."""
 
 import argparse
-import gc
 import logging
 import os
 import select
@@ -11,9 +10,6 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import NoReturn
 
-from rocket_rides import logs, time_zone
-from rocket_rides.fleet import end_with_honcho
-from rocket_rides.settings import Settings
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.faults import InjectedCrash
 from unified_log.waiting import FIRST_DELAY, Progress
@@ -52,7 +48,7 @@ class Stop:
         return self._asked
 
     def on_signals(self) -> "Stop":
-        """Ask on SIGTERM and SIGINT, and when the honcho that started us is gone.
+        """Ask on SIGTERM and SIGINT.
 
         The same signal again ends the process at once, whatever it is waiting for.
         """
@@ -63,8 +59,23 @@ class Stop:
 
         signal.signal(signal.SIGTERM, ask)
         signal.signal(signal.SIGINT, ask)
-        end_with_honcho(self.ask)
         return self
+
+
+class _Line(logging.Formatter):
+    """An event in lines for a person, with what can't be printed made visible."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(escaped, super().format(record).split("\n")))
+
+
+def log_to_stdout(level: str) -> None:
+    """Log events from this level on, unless the process logs somewhere already."""
+    output = logging.StreamHandler(sys.stdout)
+    output.setFormatter(_Line("%(levelname)-7s %(message)s"))
+    logging.basicConfig(handlers=[output], level=level)
+    # psycopg logs, in several lines, an error that it drops in favour of another one.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def keep_running(
@@ -126,15 +137,3 @@ def take_no_arguments(module: str, description: str | None) -> None:
     """Answer --help and refuse arguments, for a process that only has settings."""
     Parser(f"python -m {module}", description).parse_args()
 
-
-def begin(config: Settings, **about: str) -> None:
-    """Log to stdout, settle the local time, and have the garbage collector skip all imports.
-
-    `about` are fields of each line, in JSON. What was imported is never garbage, and looking
-    through it takes some 50 ms: at the end of each process, and now and then in the middle of a
-    request.
-    """
-    logs.begin(config.log_level, config.log_format, **about)
-    if unsettled := time_zone.settle():
-        logger.warning(unsettled)
-    gc.freeze()

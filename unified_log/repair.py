@@ -5,13 +5,11 @@ be past it. There is no such record unless numbers were drawn out of order (the 
 were changed: `unified_log.streamer.checks`) or rows were staged by hand. The leader warns of them.
 
 First it revokes every log entry up to `last_sent`, so that whoever reads there later, even a
-consumer that has yet to start, sees a gap and heals it from the table of its records; and the next
-nightly run rebuilds a warehouse that is past these records. Then it takes the records out of the
-outbox, and asks every consumer for a recount: the consumer itself makes its state anew from that
-table, up to where it stands by then. So every total ends up exact. The rollup is set
-back below the lowest of these records, under a new generation, and rolls their rides up
-again. Only readers outside this project have to be told of these records: the log will never
-contain them.
+consumer that has yet to start, sees a gap and heals it from the table of its records. Then it takes
+the records out of the outbox, and asks every consumer for a recount: the consumer itself makes its
+state anew from that table, up to where it stands by then. So every state ends up exact. Whatever
+else must look again has a hook (`set_back_hooks`), which is told the lowest of these records. Only
+readers that have none have to be told of them: the log will never contain them.
 
 Rows that were inserted without records, and on which the next leader would stop, it leaves out of
 the log; readers heal them from their tables.
@@ -29,8 +27,7 @@ import logging
 
 import psycopg
 
-from rocket_rides import settings
-from unified_log import database, errors, process, terms
+from unified_log import database, errors, process, settings, terms
 from unified_log.errors import Unavailable
 from unified_log.streamer import checks, leaders_term
 from unified_log.streamer.barrier import Barrier
@@ -95,11 +92,11 @@ def main() -> None:
     """Repair once, and report what was done."""
     process.take_no_arguments("unified_log.repair", __doc__)
     config = settings.load()
-    process.begin(config)
+    config.begin_logging()
     stop = process.Stop().on_signals()
     try:
         with database.connect(config.postgres_url, "repair") as connection:
-            database.require_current_schema(connection, config.cell)
+            config.require_schema(connection)
             settled = wait_for_writers(connection, stop)
             if stop:
                 raise SystemExit("not repaired: stopped")

@@ -26,7 +26,7 @@ CONNECTION = {
 
 EVERY = {
     # A new table has no statistics, so its statements look expensive. Compiling one then takes
-    # longer than a client of the API waits.
+    # longer than a client waits.
     "jit": "off",
     # Each statement sees what is committed when it starts. Code that needs more says so.
     "default_transaction_isolation": "read committed",
@@ -41,12 +41,12 @@ EVERY = {
     "extra_float_digits": "1",
     # A NULL in an array that we send is a null, not a text.
     "array_nulls": "on",
-    # The API listens for the warning that a commit has reached no standby.
+    # An application may listen for the warning that a commit has reached no standby.
     "client_min_messages": "notice",
     # An error ends its transaction, not its session.
     "exit_on_error": "off",
     # Where a policy would hide rows, a statement is refused: the sum of the others would be wrong.
-    # The API and the page, which sum and heal nothing, go on with what they may see.
+    # A session that sums and heals nothing may set it on, and go on with what it may see.
     "row_security": "off",
     # Plans that a process relies on. It turns off what must not be used (see below), which only
     # helps while the rest is on.
@@ -60,7 +60,7 @@ EVERY = {
     "enable_hashjoin": "on",
     "enable_mergejoin": "on",
     "enable_sort": "on",
-    # Each process has limits of its own. To heal a long gap, or to reconcile, may take minutes.
+    # Each process has limits of its own. To heal a long gap may take long.
     "statement_timeout": "0",
     "lock_timeout": "0",
     "transaction_timeout": "0",

@@ -1,10 +1,8 @@
-"""Application names: what each process calls its session with Postgres, for the health check.
+"""Application names: what each process calls its session with Postgres, for a health check.
 
-A session is called `streamer (starting)`, `rollup (starting)`, `consumer NAME (starting)`,
-`receipts NAME (starting)` or, where a consumer is of another kind, `reader KIND NAME (starting)`
-until it has completed a round of work; from then on the same without its suffix. A process that
-keeps failing opens a new session with each attempt, so it always has the suffix. Nobody asks about
-the other sessions of receipts and rollup, `inbox NAME` and `rollup indexer`.
+A session is called `streamer (starting)` or `reader KIND NAME (starting)` until it has completed a
+round of work; from then on the same without its suffix. A process that keeps failing opens a new
+session with each attempt, so it always has the suffix.
 """
 
 import hashlib
@@ -12,10 +10,8 @@ import re
 
 import psycopg
 
-API = "api"
 STREAMER = "streamer"
-ROLLUP, INDEXER = "rollup", "rollup indexer"
-CONSUMER, RECEIPTS, INBOX, READER = "consumer ", "receipts ", "inbox ", "reader "
+READER = "reader "
 STARTING = " (starting)"
 
 # Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a
@@ -25,29 +21,17 @@ _LASTING = re.compile(r"[ -\"$-~]{1,43}")
 RENAME = "SELECT set_config('application_name', %s, false)"
 
 
-def consumer(name: str) -> str:
-    """The application name of the consumer `name`; no other session has it."""
+def lasting(name: str) -> str:
+    """A name that Postgres does not change, after a prefix of up to nine bytes; one for each."""
     if _LASTING.fullmatch(name) and not name.endswith(STARTING):
-        return CONSUMER + name
+        return name
     readable = re.sub(r"[^ -\"$-~]", "?", name)[:26]
-    return f"{CONSUMER}{readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-
-
-def receipts(name: str) -> str:
-    """The application name of the receipts' worker `name`; no other session has it."""
-    return RECEIPTS + consumer(name).removeprefix(CONSUMER)
+    return f"{readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def reader(kind: str, name: str) -> str:
-    """The application name of the consumer `name` of this kind; no other session has it."""
-    if kind == "total":
-        return consumer(name)
-    return READER + consumer(f"{kind} {name}").removeprefix(CONSUMER)
-
-
-def inbox(name: str) -> str:
-    """The application name of that worker's other session, which reads the log."""
-    return INBOX + consumer(name).removeprefix(CONSUMER)
+    """The application name of the reader `name` of this kind; no other session has it."""
+    return READER + lasting(f"{kind} {name}")
 
 
 def starting(name: str) -> str:

@@ -5,7 +5,7 @@ from itertools import count
 import psycopg
 
 from unified_log import sessions
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 from unified_log.process import Stop
 from unified_log.waiting import Progress
 
@@ -25,7 +25,7 @@ END_HUNG = """
 
 def wait_for_the_lead(
     connection: psycopg.Connection,
-    lock: Lock,
+    lock: int,
     stop: Stop,
     progress: Progress,
     who: str,

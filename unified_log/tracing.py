@@ -1,4 +1,4 @@
-"""A trace's context travels with a record: through the outbox and the log, to its receipt.
+"""A trace's context travels with a record: through the outbox and the log, to its readers.
 
 It is the W3C's Trace Context (https://www.w3.org/TR/trace-context/): `traceparent` names a trace
 and the span that a record comes from, `tracestate` is what its vendors add. Nothing depends on

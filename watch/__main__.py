@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from rocket_rides import fleet, settings, telemetry
+from rocket_rides import fleet, service, settings, telemetry
 from rocket_rides.settings import Settings
 from unified_log import process
 from watch.broadcast import WRITE_TIME
@@ -68,7 +68,7 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     """
     process.take_no_arguments("watch", __doc__)
     config = settings.load()
-    process.begin(config)
+    service.begin(config)
     telemetry.begin(config, "watch")
     log_no_bad_requests()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -13,6 +13,8 @@ import msgspec
 import psycopg
 from psycopg.abc import RV, PQGen
 
+from rocket_rides import revisions
+from rocket_rides.sessions import ROLLUP
 from unified_log import database, session_settings, sessions
 from unified_log.errors import in_one_line
 from unified_log.terms import StateLost
@@ -76,7 +78,7 @@ class AskingPostgres:
         self.close()
         connection = database.connect(self._url, "watch", Impatient, **SESSION)
         try:
-            database.require_current_schema(connection, self._cell)
+            revisions.require_current_schema(connection, self._cell)
         except BaseException:
             connection.close()
             raise
@@ -119,7 +121,7 @@ def _completed(said: Said) -> Database:
 
 def _with_processes(reader: Reader, said: Said) -> Reader:
     if reader.kind == "rollup":
-        return replace(reader, processes=said.sessions.get(sessions.ROLLUP, 0))
+        return replace(reader, processes=said.sessions.get(ROLLUP, 0))
     if reader.kind == "total" or reader.types:
         name = sessions.reader(reader.kind, reader.name)
         count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
@@ -132,5 +134,5 @@ def reason(error: Exception) -> str:
     if isinstance(error, psycopg.errors.QueryCanceled) or str(error) == "wait timeout expired":
         return NO_ANSWER
     if isinstance(error, psycopg.Error):
-        return database.refusal(error)
+        return revisions.refusal(error)
     return in_one_line(error).removeprefix(f"{database.UNREACHABLE}: ")

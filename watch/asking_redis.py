@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import redis
 
+from rocket_rides.rollup import ick_keys, rollup_key
 from unified_log.errors import in_one_line
 from unified_log.log import Forbidden, Log, as_numbers
-from unified_log.log.names import ick_keys, rollup_key
 from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 

@@ -1,10 +1,10 @@
 """The parts of the statement on what is derived from the rides: rollup, receipts, events."""
 
+from rocket_rides.locks import Lock
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
-from unified_log.locks import Lock
-from unified_log.sessions import RECEIPTS, ROLLUP
+from rocket_rides.sessions import RECEIPTS, ROLLUP
 
-NEWEST = 20  # dead receipts, and events of each kind
+NEWEST = 20  # dead receipts, held-out records, and events of each kind
 RECENTLY = "15 minutes"
 
 
@@ -78,6 +78,17 @@ SET_ASIDE_ENTRIES = """
         SELECT FROM malformed_entries WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
     FROM kinds WHERE kind IS NOT NULL
 """
+# Of the records that wait for a decision: few, or their readers would stand still.
+UNDECIDED = """
+    SELECT * FROM (SELECT * FROM held_out_records WHERE dropped_at IS NULL LIMIT %(limit)s) undecided
+"""
+NEWEST_HELD_OUT = f"""
+    SELECT coalesce(json_agg(json_build_object(
+        'kind', kind, 'name', name, 'position', position, 'type', type, 'reason', reason,
+        'attempts', attempts, 'since', held_out_at, 'retry', retry
+    ) ORDER BY held_out_at DESC, position DESC), '[]')
+    FROM ({UNDECIDED} ORDER BY held_out_at DESC, position DESC LIMIT {NEWEST}) newest
+"""  # noqa: S608
 # The rows that watch/kept.py has the words for, by the names and shapes that it gives them.
 KEPT = f"""
     SELECT coalesce(json_agg(kept ORDER BY at), '[]')
@@ -106,6 +117,11 @@ KEPT = f"""
              'what', 'set aside', 'at', created_at, 'kind', consumer_kind,
              'consumer', consumer_name, 'reason', left(reason, 200))
          FROM malformed_entries ORDER BY id DESC LIMIT {NEWEST})
+        UNION ALL
+        (SELECT held_out_at, json_build_object(
+             'what', 'held out', 'at', held_out_at, 'kind', kind, 'consumer', name,
+             'position', position, 'type', type, 'reason', left(reason, 200))
+         FROM ({UNDECIDED}) held ORDER BY held_out_at DESC LIMIT {NEWEST})
     ) newest
     WHERE at > now() - interval '{RECENTLY}' AND at <= now()
 """  # noqa: S608

@@ -72,7 +72,7 @@ class Events:
                 yield Event(facts.at, "healed", f"{name} is {'ready' if starting else 'back'}")
 
     def _kept(self, at: datetime, database: Database) -> Iterator[Event]:
-        """Leads, resets, runs, entries set aside: all at first, then what is new."""
+        """Leads, resets, runs, what was set aside or held out: all at first, then what is new."""
         new = sorted(set(database.happened) - self._told, key=lambda happened: happened.at)
         self._told = {each for each in self._told if each.at > at - KEPT_FOR}
         self._told |= set(database.happened)
@@ -112,8 +112,17 @@ def _between(before: Database, now: Database) -> Iterator[Told]:
         earlier = known.get((reader.kind, reader.name))
         if earlier is None:
             yield "news", f"{named(reader)} has begun to read the log"
-        elif earlier.counts and reader.counts:
+            continue
+        if earlier.counts and reader.counts:
             yield from _counted(reader, earlier.counts, reader.counts)
+        lacked, lacks = (each.held_out + each.dropped for each in (earlier, reader))
+        if counted := rise(lacks, lacked):
+            yield (
+                "healed",
+                f"{named(reader)} counted {count(counted, 'record')} that it had held out",
+            )
+        if reader.recounts and not earlier.recounts:
+            yield "news", f"{named(reader)} recounts"
     for gone in known.keys() - {(reader.kind, reader.name) for reader in now.readers}:
         yield "news", f"{named(known[gone])} no longer reads the log"
     yield from _agreement(before, now)

@@ -81,6 +81,10 @@ class Reader:
     types: tuple[str, ...] = ()  # of the records that it handles; an outside reader need not say
     ratings: int | None = None  # that a consumer of ratings has counted
     stars: int | None = None  # in these
+    recounts: bool = False  # it makes its state anew, or was asked to
+    # Records that it refuses, so that its state lacks them; up to MOST each.
+    held_out: int = 0  # they wait for a person's decision
+    dropped: int = 0  # given up
 
     @property
     def is_ours(self) -> bool:
@@ -91,7 +95,8 @@ class Reader:
 class Agreement:
     """Whether the totals agree at the greatest position that they have all reached.
 
-    A total that is more than MOST rides behind the first is too far behind to be compared.
+    A total that is more than MOST rides behind the first is too far behind to be compared. What a
+    total holds out is added to it; those that recount are left out.
     """
 
     ride: int  # that position
@@ -121,6 +126,20 @@ class DeadReceipt:
     attempts: int
     reason: str
     since: datetime
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A record that a reader refuses, and that waits for a person's decision."""
+
+    kind: str  # of the reader
+    name: str
+    position: int
+    type: str
+    reason: str
+    attempts: int
+    since: datetime
+    retry: bool = False  # somebody has asked for another attempt
 
 
 @dataclass(frozen=True)
@@ -159,7 +178,7 @@ class Reconciliation:
 
 @dataclass(frozen=True)
 class Happened:
-    """Something that Postgres keeps with its time: a lead, a reset, a run, an entry."""
+    """Something that Postgres keeps with its time: a lead, a reset, a run, an entry, a record."""
 
     at: datetime
     words: str
@@ -179,6 +198,7 @@ class Database:
     receipts: Receipts
     malformed_entries: dict[str, int]  # entries that were set aside, by the kind of the reader
     reconciliations: tuple[Reconciliation, ...]  # the newest first
+    held_out: tuple[HeldOut, ...] = ()  # the newest first
     happened: tuple[Happened, ...] = ()
     # Who should be at work and is not, as `watch.absence` names them, and for how many seconds;
     # 0 as long as that may be a mere restart.

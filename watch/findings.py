@@ -12,7 +12,8 @@ from watch.runs import HELD, CompletedRun, Finding
 
 # Seconds. A run comes every night, and is tried again for hours if it fails.
 RUNS_LATE = 36 * 3600.0
-GONE, BEHIND = "reader_gone", "reader_behind"  # the kinds of findings about readers
+# The kinds of findings about readers.
+GONE, BEHIND, RECOUNTS = "reader_gone", "reader_behind", "reader_recounts"
 
 
 def named(run: CompletedRun) -> str:
@@ -69,7 +70,8 @@ def behind(run: CompletedRun) -> str:
 
 def wrong(run: CompletedRun) -> str:
     """That anything else was wrong, which is repaired, or which a person repairs by hand."""
-    others = {kind: found for kind, found in run.open.items() if kind not in (GONE, BEHIND)}
+    readers = GONE, BEHIND, RECOUNTS
+    others = {kind: found for kind, found in run.open.items() if kind not in readers}
     if (found := sum(others.values()) - run.held) <= 0:
         return ""
     first = about([each for each in run.findings if not each.held and each.kind in others])

@@ -1,4 +1,4 @@
-"""What Postgres keeps with its time, and the words for it: leads, resets, runs, entries.
+"""What Postgres keeps with its time, and the words for it: leads, resets, runs, entries, records.
 
 The statement returns numbers, and the words are made here, so that a person reads all of them in
 one style.
@@ -87,4 +87,19 @@ class SetAside(Kept, tag="set aside"):
         return Happened(self.at, words, is_fault=True, is_entry=True)
 
 
-AnyKept = Led | Reset | Ran | Faulted | SetAside
+class HeldOut(Kept, tag="held out"):
+    """A consumer, or Postgres on its behalf, refused a record."""
+
+    kind: str
+    consumer: str
+    position: int
+    type: str
+    reason: str
+
+    def happened(self) -> Happened:
+        who = ROLLUP if self.kind == "rollup" else self.consumer
+        words = f"{who} holds out {self.type} {number(self.position)}: {self.reason}"
+        return Happened(self.at, words, is_fault=True)
+
+
+AnyKept = Led | Reset | Ran | Faulted | SetAside | HeldOut

@@ -22,6 +22,12 @@ def called(reader: Reader) -> str:
     return f"the {printable(reader.kind)} {named(reader)}"
 
 
+def lacking(reader: Reader) -> str:
+    """What it holds out: 3 held out, 1 dropped; empty where that is nothing."""
+    told = ((reader.held_out, "held out"), (reader.dropped, "dropped"))
+    return ", ".join(f"{number(records, MOST)} {what}" for records, what in told if records)
+
+
 def listed(names: Sequence[str]) -> str:
     """The first few of them, and how many more there are."""
     more = len(names) - MOST_NAMED

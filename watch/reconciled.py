@@ -11,8 +11,9 @@ PROVEN_SUMS = f"""
         'id', id, 'at', created_at, 'ride', position, 'rides', rides, 'total', total_distance,
         'drift', (
             SELECT coalesce(json_object_agg(name, drift), '{{}}')
-            FROM jsonb_to_recordset(compared -> 'consumers') consumer(name text, drift numeric)
-            WHERE drift <> 0
+            FROM jsonb_to_recordset(compared -> 'consumers')
+                consumer(name text, drift numeric, recounts boolean)
+            WHERE drift <> 0 AND recounts IS NOT TRUE
         ),
         'unrepaired', (
             SELECT coalesce(json_agg(consumer_name ORDER BY consumer_name), '[]') FROM (

@@ -12,7 +12,7 @@ from rocket_rides.words import latency, metres, rate, signed, size
 from unified_log.words import DASH, age, aligned, count, number, plain, printable
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
 from watch.findings import since
-from watch.naming import decided, undecided
+from watch.naming import called, decided, lacking, undecided
 from watch.runs import HELD, WRONG
 from watch.verdict import notices, problems
 
@@ -122,6 +122,7 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
     if agreement:
         said = "agree" if agreement.agree else "DISAGREE"
         yield _line("totals", f"{said} at position {number(agreement.ride)}")
+    yield from _lacking(database.readers)
     dirty = rollup.dirty_minutes
     yield _line(
         "rollup",
@@ -146,6 +147,17 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
             + (f"drift of {drifts}" if drifts else "no drift"),
         )
     yield from _runs(database, at)
+
+
+def _lacking(readers: Sequence[Reader]) -> Iterator[str]:
+    """Who recounts, and who holds records out."""
+    for label, told in (
+        ("recounts", [called(reader) for reader in readers if reader.recounts]),
+        ("held out", [f"{called(each)}: {said}" for each in readers if (said := lacking(each))]),
+    ):
+        for line in wrap("; ".join(told), WIDTH - LABEL):
+            yield _line(label, line)
+            label = ""
 
 
 def _runs(database: Database, at: datetime) -> Iterator[str]:

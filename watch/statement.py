@@ -6,10 +6,19 @@ a table that grows: what is counted is counted up to there, and an index leads t
 """
 
 from rocket_rides.health import SILENCE
-from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
-from unified_log.locks import Lock
-from unified_log.sessions import API, CONSUMER, READER, RECEIPTS, ROLLUP, STARTING, STREAMER
-from watch.derived import KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, SET_ASIDE_ENTRIES, age, lead
+from rocket_rides.locks import Lock
+from rocket_rides.sessions import API, RECEIPTS, ROLLUP
+from rocket_rides.standings import RECEIPTS_LAG, RECOUNTS, STANDINGS_GIVEN_RECEIPTS_LAG
+from unified_log.sessions import READER, STARTING, STREAMER
+from watch.derived import (
+    KEPT,
+    NEWEST_HELD_OUT,
+    RECEIPTS_FACTS,
+    ROLLUP_FACTS,
+    SET_ASIDE_ENTRIES,
+    age,
+    lead,
+)
 from watch.reconciled import (
     COMPLETED_RUN,
     FAILED_RUN,
@@ -36,8 +45,7 @@ SESSIONS = f"""
            AS silent
     FROM pg_stat_activity
     WHERE datname = current_database() AND split_part(application_name, ' ', 1)
-          IN ('{API}', '{STREAMER}', '{ROLLUP}', '{CONSUMER.strip()}', '{RECEIPTS.strip()}',
-              '{READER.strip()}')
+          IN ('{API}', '{STREAMER}', '{ROLLUP}', '{RECEIPTS.strip()}', '{READER.strip()}')
 """  # noqa: S608 (no value is put in)
 HELD = """
     SELECT objid::bigint AS number, pid FROM pg_locks
@@ -72,7 +80,8 @@ READERS = f"""
     SELECT coalesce(json_agg(json_build_object(
         'kind', kind, 'name', name, 'types', types, 'processes', NULL, 'ride', standings.position,
         'records_behind', records_behind, 'seconds_behind', seconds_behind, 'total', total_distance,
-        'ratings', ratings, 'stars', stars,
+        'ratings', ratings, 'stars', stars, 'recounts', recounts, 'held_out', held_out,
+        'dropped', dropped,
         'latency_seconds', CASE
             WHEN counted_at > now() - interval '{LATENCY_SECONDS} seconds'
              AND isfinite(counted_at) AND isfinite(created_at)
@@ -93,11 +102,18 @@ READERS = f"""
 # distance of the rides that it has counted since is subtracted. One running sum over those rides,
 # with the totals among them, does that for all. A total is compared if it has reached `floor`:
 # the ride that is `limit` rides behind the first one, looked up only where ids alone don't show the
-# answer.
-AGREEMENT = """
+# answer. What a total holds out is added to it; one that recounts is not compared.
+AGREEMENT = f"""
     WITH totals AS (
-        SELECT name, position AS ride, total_distance AS total
-        FROM checkpoints JOIN consumer_states USING (kind, name)
+        SELECT name, position AS ride, total_distance + coalesce((
+            SELECT sum(distance) FROM (
+                SELECT held.position FROM held_out_records held
+                WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
+                  AND held.position <= checkpoints.position AND held.type = ANY(types)
+                LIMIT %(limit)s
+            ) lacking JOIN rides ON rides.id = lacking.position
+        ), 0) AS total
+        FROM checkpoints JOIN consumer_states USING (kind, name) WHERE NOT {RECOUNTS}
     ),
     ends AS (SELECT min(ride) AS last, max(ride) AS first FROM totals),
     reach AS (SELECT CASE WHEN first - last > %(limit)s THEN coalesce((
@@ -120,7 +136,7 @@ AGREEMENT = """
                            WHERE ride < (SELECT floor FROM reach))
     )
     FROM brought_back WHERE name IS NOT NULL HAVING count(*) > 0
-"""
+"""  # noqa: S608
 
 FACTS = f"""
     WITH known AS MATERIALIZED ({SESSIONS}),
@@ -139,6 +155,7 @@ FACTS = f"""
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'malformed_entries', ({SET_ASIDE_ENTRIES}),
+            'held_out', ({NEWEST_HELD_OUT}),
             'reconciliations', ({PROVEN_SUMS}), 'completed_run', ({COMPLETED_RUN}),
             'failed_run', ({FAILED_RUN}), 'failed_runs', ({FAILED_RUNS}),
             'run_under_way', ({RUN_UNDER_WAY}), 'oldest_ride_at', ({OLDEST_RIDE_AT}),

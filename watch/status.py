@@ -33,8 +33,9 @@ from typing import Any
 
 import msgspec
 
-from rocket_rides import fleet, settings, urls
+from rocket_rides import fleet, settings
 from rocket_rides.settings import Settings
+from rocket_rides.urls import http
 from unified_log import unreachable
 from unified_log.process import Parser, show
 from unified_log.words import plain
@@ -59,7 +60,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--json", action="store_true", help="print everything as one JSON object")
     pages = "the cells' live pages"
-    kinds.add_argument("--cells", nargs="+", type=urls.http, metavar="URL", help=pages)
+    kinds.add_argument("--cells", nargs="+", type=http, metavar="URL", help=pages)
     return parser.parse_args(arguments)
 
 

@@ -80,6 +80,7 @@ def notices(facts: Facts) -> list[str]:
             f"{count(dead, 'receipt', MOST)} could not be delivered:"
             " make dead-letters says why; ARGS=--help says how to have one sent again"
         )
+    found += _held_out(facts.database.readers)
     late = [
         f"{called(reader)} ({age(reader.seconds_behind)})"
         for reader in facts.database.readers
@@ -96,6 +97,19 @@ def notices(facts: Facts) -> list[str]:
     run = facts.database.completed_run
     said = findings.failed(facts.database, facts.at), findings.wrong(run) if run else ""
     return [*found, *filter(None, said)]
+
+
+def _held_out(readers: Sequence[Reader]) -> Iterator[str]:
+    """Records that wait for a decision, and who makes his state anew."""
+    if records := sum(reader.held_out for reader in readers):
+        whose = listed([called(reader) for reader in readers if reader.held_out])
+        yield (
+            f"{count(records, 'record', MOST)} held out by {whose}:"
+            " make held-out says why; ARGS=--help says how to have one tried again"
+        )
+    if recounting := [called(reader) for reader in readers if reader.recounts]:
+        what = "recounts" if len(recounting) == 1 else "recount"
+        yield f"{listed(recounting)} {what}, and is compared again afterwards"
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -186,7 +200,8 @@ def _late(database: Database) -> Iterator[Problem]:
         yield Problem(f"{pending} to deliver, the oldest for {age(oldest)}", "lags")
     late = [
         Problem(
-            f"{called(reader)} is {count(reader.records_behind, 'record', MOST)} and"
+            f"{called(reader)} {'recounts, and is' if reader.recounts else 'is'}"
+            f" {count(reader.records_behind, 'record', MOST)} and"
             f" {age(reader.seconds_behind)} behind",
             "lags",
         )

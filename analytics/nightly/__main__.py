@@ -27,7 +27,7 @@ import psycopg
 
 from analytics.nightly import attempts, nights
 from analytics.nightly.local_time import local_zone
-from rocket_rides import settings
+from rocket_rides import revisions, service, settings
 from unified_log import database, process, waiting
 
 logger = logging.getLogger("reconciler")
@@ -65,7 +65,7 @@ class Reconciler:
         def session(_progress: waiting.Progress) -> None:
             due = nights.newest_due(self.now(), self._at)
             with database.connect(self._config.postgres_url, "reconciler") as connection:
-                database.require_current_schema(connection, self._config.cell)
+                revisions.require_current_schema(connection, self._config.cell)
                 missed = nights.missed(connection, due)
             if missed:
                 local = f"{due.astimezone(self._zone):%F %H:%M}"
@@ -95,8 +95,8 @@ def main(install: attempts.Install = lambda *_: None) -> None:
     """Run the reconciler until SIGTERM or SIGINT; `install` may install what a run lacks."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
-    process.begin(config)
-    stop = process.Stop().on_signals()
+    service.begin(config)
+    stop = service.stop_on_signals()
     Reconciler(config, stop, install=install).run()
 
 

@@ -23,6 +23,7 @@ from analytics.extract import CountedRange
 from analytics.ledger import Ledger, Rated
 from analytics.pieces import BLOCK
 from analytics.result import CountedRatings, RatingsVerdict
+from rocket_rides.standings import RECOUNTS
 from unified_log.database import one_row
 
 if TYPE_CHECKING:
@@ -30,11 +31,29 @@ if TYPE_CHECKING:
 
 # An application that has lifted this job may have no ratings.
 ARE_THERE = "SELECT to_regclass('rating_sums') IS NOT NULL"
-STAND = """
-    SELECT name, position, ratings, stars, position > last_sent_id
+# With the ratings that it holds out, as of a total (`analytics.freeze`).
+STAND = f"""
+    SELECT name, position, ratings, stars, position > last_sent_id, ARRAY(
+        SELECT held.position FROM held_out_records held
+        WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
+          AND held.position <= checkpoints.position AND held.type = ANY(types)
+        ORDER BY held.position
+    ), {RECOUNTS}
     FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN streamer_state ORDER BY name
-"""
+"""  # noqa: S608
 RATINGS = "SELECT id, stars::bigint FROM {table} WHERE id > {after} AND id <= {upto}"
+
+
+class Standing(NamedTuple):
+    """What a consumer says of itself."""
+
+    name: str
+    position: int
+    ratings: int
+    stars: int
+    stray: bool
+    held_out: list[int]  # the positions of the ratings that it lacks
+    recounts: bool
 
 
 class Sum(NamedTuple):
@@ -71,12 +90,14 @@ def prove(
     """
     if not one_row(connection.execute(ARE_THERE))[0]:
         return Proven(RatingsVerdict(), base, RatingsVerdict(), base)
-    stand = connection.execute(STAND).fetchall()
+    stand = [Standing(*row) for row in connection.execute(STAND)]
     # Consumers go on while a run reads, and all ratings up to a checkpoint are settled.
-    furthest = max([upto, *(position for _, position, *_, stray in stand if not stray)])
+    furthest = max([upto, *(each.position for each in stand if not each.stray)])
     full = [rated for rated in base.ratings if rated.upto % BLOCK == 0]
     newest = base.ratings[len(full) :]  # not full yet
-    marks = {upto, *(min(position, furthest) for _, position, *_ in stand)}
+    marks = {upto, *(min(each.position, furthest) for each in stand)}
+    held_out = {id_ for each in stand for id_ in each.held_out if id_ <= furthest}
+    marks |= {mark for id_ in held_out for mark in (id_ - 1, id_)}  # so each is read by itself
     after = newest[0].after if newest else full[-1].upto if full else 0
     again_ = {rated.upto: rated for rated in again(full)}
     again_ |= {
@@ -114,17 +135,24 @@ def prove(
 
     def verdict(held: Sequence[Rated]) -> RatingsVerdict:
         consumers = []
-        for row in stand:
-            ratings, stars = exact(min(row[1], furthest), held)
-            consumers.append(CountedRatings._make([*row, ratings, stars]))
+        for each in stand:
+            sums_there = exact(min(each.position, furthest), held)
+            consumers.append(
+                CountedRatings(
+                    *each[:5], *sums_there, *_held_out(sums, each),
+                    min(each.held_out, default=None), each.recounts,
+                )
+            )  # fmt: skip
         return RatingsVerdict(consumers, tuple((rated, *_of(sums, rated)) for rated in held))
 
-    claims = [(min(at, furthest), (ratings, stars)) for _, at, ratings, stars, _ in stand]
-    held = [
-        rated
-        for rated in changed
-        if not any(at >= rated.upto and exact(at) == claim for at, claim in claims)
-    ]
+    def says_so(one: Standing, rated: Rated) -> bool:
+        """Whether it has counted all of a block, and what the table says now."""
+        at, (ratings, stars) = min(one.position, furthest), _held_out(sums, one)
+        lacks = any(rated.after < id_ <= rated.upto for id_ in one.held_out)
+        claim = one.ratings + ratings, one.stars + stars
+        return at >= rated.upto and not lacks and exact(at) == claim
+
+    held = [rated for rated in changed if not any(says_so(one, rated) for one in stand)]
     looked = {rated.upto: msgspec.structs.replace(_with(rated, sums), looked_at=now)
               for rated in again_.values()}  # fmt: skip
     old = [looked.get(rated.upto, rated) for rated in full]
@@ -136,6 +164,13 @@ def prove(
 def _of(sums: Sequence[Sum], rated: Rated) -> tuple[int, int]:
     found = [each for each in sums if rated.after < each.last <= rated.upto]
     return sum(each.ratings for each in found), sum(each.stars for each in found)
+
+
+def _held_out(sums: Sequence[Sum], one: Standing) -> tuple[int, int]:
+    """What a consumer lacks, and says so: ratings, and stars."""
+    lacking = {*one.held_out}
+    found = [each for each in sums if each.last in lacking and each.ratings == 1]
+    return len(found), sum(each.stars for each in found)
 
 
 def _with(rated: Rated, sums: Sequence[Sum]) -> Rated:

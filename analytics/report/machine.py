@@ -10,9 +10,11 @@
     last_ride_id    the last ride up to there
     total, new      {rides, distance}: all rides, and those that were new to the warehouse
     consumers       [{name, position, total_distance, exact_distance, drift, stray, wrong,
-                    reset, rides, exact_rides}]: drift is total less exact; stray is true for a
-                    checkpoint past every record sent; reset is true when a reset was requested;
-                    rides is how many it has counted
+                    reset, rides, exact_rides, held_out_rides, held_out_distance, first_held_out,
+                    recounts}]: drift is the total and what it holds out, less exact; stray is true
+                    for a checkpoint past every record sent; reset is true when a reset was
+                    requested; rides is how many it has counted; first_held_out is a position, or
+                    null; recounts is true while it is made anew, and then it is not called wrong
     findings        [{kind, part, held, about, key}], those about rides also {after, upto,
                     differing, rides: [{id, postgres, warehouse}]}, the first ten, each side
                     {created_at, distance} or null where it lacks the ride; key tells a finding
@@ -31,7 +33,8 @@
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a row, with another distance than their ride's
     ratings         {consumers, changed, agrees}, or null: [{name, position, ratings, stars, stray,
-                    exact_ratings, exact_stars}], the last two are Spark's; changed
+                    exact_ratings, exact_stars, held_out_ratings, held_out_stars,
+                    first_held_out, recounts}], as of a total; the exact ones are Spark's; changed
                     are blocks of ratings that an earlier run has added up otherwise
     requested       true when the repair of minutes, receipts or ratings was requested
     verified        how many blocks of the warehouse were compared with Postgres, ride by ride

@@ -90,12 +90,17 @@ def _ratings(result: Result, ratings: RatingsVerdict) -> Proof:
     named = [
         f"{printable(each.name)}: {each.stars} stars in {each.ratings} ratings;"
         f" exact: {each.exact_stars} in {each.exact_ratings}"
+        f"{f', of which {each.held_out_ratings} held out' if each.held_out_ratings else ''}"
         for each in ratings.wrong
     ]
     wrong = f"{count(len(named), 'consumer')} wrong{follows(result, 'to be counted anew')}"
+    right = "recounts" if any(each.differs for each in ratings.consumers) else "agrees"
     looked_at = count(max(each.exact_ratings for each in ratings.consumers), "rating")
     sentences = [("Consumers that have other sums of ratings:", named)] if named else []
-    outcome = wrong if named else "agrees" if ratings.agrees else "changed"
+    outcome = wrong if named else right if ratings.agrees else "changed"
+    if held_out := sum(each.held_out_ratings for each in ratings.consumers):
+        stars = sum(each.held_out_stars for each in ratings.consumers)
+        outcome += f"; held out: {count(held_out, 'rating')}, {count(stars, 'star')}"
     return Proof("ratings", looked_at, outcome, ratings.agrees, sentences)
 
 

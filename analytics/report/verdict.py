@@ -12,12 +12,19 @@ NOBODY_HAS_IT = "no such ride"
 
 
 def outcome(result: Result, consumer: Compared) -> str:
-    """The outcome of a consumer's comparison, and what happens next."""
+    """The outcome of a consumer's comparison, what happens next, and what it holds out."""
+    held_out = ""
+    if rides := consumer.held_out_rides:
+        held_out = f"; held out: {count(rides, 'ride')}, {metres(consumer.held_out_distance)} m"
+    return f"{_outcome(result, consumer)}{held_out}"
+
+
+def _outcome(result: Result, consumer: Compared) -> str:
     if not consumer.wrong:
-        return "agrees"
+        return "recounts" if consumer.differs else "agrees"
     what = "stands past every record sent" if consumer.stray else "wrong"
     if not consumer.stray and consumer.drift == 0:
-        what = f"{consumer.rides - consumer.exact_rides:+,} rides"
+        what = f"{consumer.rides_off:+,} rides"
     if consumer.name in result.resets:
         return f"{what}: reset requested"
     if any(finding.kind == TOTAL_HELD for finding in result.findings) and result.repairing:
@@ -80,10 +87,22 @@ def _of_totals(result: Result) -> str:
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"
     are, were = ("is", "was") if len(wrong) == 1 else ("are", "were")
     if not wrong:
-        return "all totals agree" if total else "there is no consumer to compare"
+        return _of_right_totals(result)
     if reset == len(wrong):
         return f"{whose} {were} wrong and will be reset"
     if not result.repairing:
         return f"{whose} {are} wrong; nothing was repaired (--check)"
     will = f"{reset} of them will be reset" if reset else "none will be reset"
     return f"{whose} {are} wrong; {will}"
+
+
+def _of_right_totals(result: Result) -> str:
+    total, recounting = len(result.consumers), sum(c.differs for c in result.consumers)
+    if not total:
+        return "there is no consumer to compare"
+    if recounting:
+        whose = f"{recounting} of {total} totals" if total > 1 else "the only total"
+        return f"{whose} {'recounts' if recounting == 1 else 'recount'}"
+    if any(consumer.held_out_rides for consumer in result.consumers):
+        return "all totals agree, but for what is held out"
+    return "all totals agree"

@@ -32,8 +32,8 @@ import psycopg
 from api.router import slots
 from api.router.moving import Keys
 from api.router.slots import CELLS, SLOTS, HAProxy, Slots
-from rocket_rides import urls
 from rocket_rides.cells import LAST_CELL
+from unified_log import urls
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.faults import reached
 from unified_log.process import Parser

@@ -17,10 +17,12 @@ from psycopg import sql
 
 from api.booking import FENCE
 from api.router.slots import SLOTS
+from rocket_rides import revisions
 from rocket_rides.cells import CELL_SIZE
+from rocket_rides.locks import Lock
 from unified_log import database
 from unified_log.errors import Refused
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 
 T = TypeVar("T")
 
@@ -104,7 +106,7 @@ class Keys:
         self.cell = cell
         self._connection = database.connect(url, "router", **SESSION)
         try:
-            database.require_current_schema(self._connection, cell)
+            revisions.require_current_schema(self._connection, cell)
             database.require_writable(self._connection)
             if not self._value(MAY_MOVE):
                 raise Refused(

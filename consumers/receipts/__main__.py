@@ -20,7 +20,7 @@ import logging
 import os
 
 from consumers.receipts.worker import Worker
-from rocket_rides import settings, telemetry
+from rocket_rides import service, settings, telemetry
 from unified_log.errors import Refused, in_one_line
 from unified_log.readers import running
 
@@ -28,7 +28,7 @@ from unified_log.readers import running
 def main() -> None:
     """Run the worker NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.receipts", __doc__)
-    config, stop = running.start(name, "receipts")
+    config, stop = service.begin_consumer(name, "receipts")
     secrets = settings.require_signing_secrets(config)
     try:
         Worker(name, config, secrets, stop).run()

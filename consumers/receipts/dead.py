@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from rocket_rides import fleet, settings
+from rocket_rides import fleet, revisions, settings
 from rocket_rides.receipts import WAITS_FOR_A_DECISION
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
@@ -112,7 +112,7 @@ def main() -> int:
     config = settings.load()
     try:
         with database.connect(config.postgres_url, "dead letters") as connection:
-            database.require_current_schema(connection, config.cell)
+            revisions.require_current_schema(connection, config.cell)
             return run(connection, arguments)
     except (Unavailable, psycopg.Error) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""

@@ -17,8 +17,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import psycopg
 import redis
 
+from unified_log.database import one_row
 from unified_log.log import CUT_LONGER, KEPT, START, Entry, Forbidden, Log, entries
 
 # KEYS: the stream. ARGV: the group, this member, for how many milliseconds an entry must have been
@@ -48,6 +50,19 @@ for _, pending in ipairs(redis.call(unpack(ask))) do
 end
 return claimed
 """
+
+# The oid, because a cluster has several databases, and another one may get this one's name. All
+# copies of a cluster have its identifier: a restored database finds the group that it had before.
+IDENTITY = """
+    SELECT system_identifier::text, oid::text FROM pg_control_system(), pg_database
+    WHERE datname = current_database()
+"""
+
+
+def name_of(connection: psycopg.Connection) -> str:
+    """The name of this database's group. Raises psycopg.Error."""
+    cluster, oid = one_row(connection.execute(IDENTITY))
+    return f"receipts-{cluster}-{oid}"
 
 
 class GroupGone(redis.ResponseError):

@@ -17,14 +17,15 @@ import redis
 
 from consumers.receipts.courier import Courier
 from consumers.receipts.delivery import Delivery
-from consumers.receipts.group import Group
+from consumers.receipts.group import Group, name_of
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
-from rocket_rides import settings
-from unified_log import database, groups, process, session_settings, sessions
+from rocket_rides import revisions, sessions, settings
+from unified_log import database, process, session_settings
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.log import Log
 from unified_log.readers.report import Report
+from unified_log.sessions import RENAME, starting
 from unified_log.waiting import Progress
 
 logger = logging.getLogger("consumer")
@@ -81,7 +82,7 @@ class Worker:
             self._session(sessions.inbox(self._name)) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            group = Group(log, groups.name_of(connection), self._name)
+            group = Group(log, name_of(connection), self._name)
             inbox = Inbox(connection, group, config.claim_after, self._report, has_news)
             while not self._stop:
                 inbox.run_once(wait=IDLE_ROUND)
@@ -95,11 +96,11 @@ class Worker:
 
     async def _work_off(self, progress: Progress) -> None:
         session = sessions.receipts(self._name)
-        async with self._queue(sessions.starting(session)) as queue:
+        async with self._queue(starting(session)) as queue:
             self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self._name} delivers receipts")
             await self._delivery.run_once(queue)
-            await queue.connection.execute(sessions.RENAME, [session], prepare=False)
+            await queue.connection.execute(RENAME, [session], prepare=False)
             while not self._stop:
                 progress.made()
                 await self._delivery.run_once(queue, wait=IDLE_ROUND)
@@ -123,7 +124,7 @@ class Worker:
     def _session(self, name: str) -> Iterator[psycopg.Connection]:
         """One with a database that has our schema and may be written to."""
         with database.connect(self._config.postgres_url, name, **SESSION) as connection:
-            database.require_current_schema(connection, self._config.cell)
+            revisions.require_current_schema(connection, self._config.cell)
             database.require_writable(connection)
             yield connection
 

@@ -35,13 +35,14 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from consumers.rollup.report import Report
 from consumers.rollup.step import MARKING
-from rocket_rides import settings
-from unified_log import database, process, sessions
-from unified_log.locks import Lock
+from rocket_rides import revisions, service, sessions, settings
+from rocket_rides.locks import Lock
+from unified_log import database, process
 from unified_log.log import Log
 from unified_log.readers import running
 from unified_log.readers.checkpoint import Checkpoint
 from unified_log.readers.crashes import Crashes
+from unified_log.sessions import starting
 from unified_log.standby import wait_for_the_lead
 from unified_log.waiting import Progress
 
@@ -68,10 +69,10 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 
     def session(progress: Progress) -> None:
         with (
-            connect(sessions.starting(sessions.ROLLUP)) as connection,
+            connect(starting(sessions.ROLLUP)) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            database.require_current_schema(connection, config.cell)
+            revisions.require_current_schema(connection, config.cell)
             database.require_writable(connection)
             crashes.settle(Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(
@@ -101,7 +102,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 def main() -> None:
     """Run the rollup until SIGTERM or SIGINT."""
     process.take_no_arguments("consumers.rollup", __doc__)
-    run(*running.start(NAME, "rollup"))
+    run(*service.begin_consumer(NAME, "rollup"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import psycopg
 
 from consumers.rollup import set_aside
 from consumers.rollup.minutes import SESSION
-from rocket_rides import settings
+from rocket_rides import revisions, settings
 from unified_log import database, errors
 from unified_log.errors import Unavailable
 from unified_log.process import Parser, show
@@ -22,7 +22,7 @@ def main() -> None:
     config = settings.load()
     try:
         with database.connect(config.postgres_url, "aside", **SESSION) as connection:
-            database.require_current_schema(connection, config.cell)
+            revisions.require_current_schema(connection, config.cell)
             # In one transaction, so that the rollup takes the requests after they were listed here.
             with connection.transaction():
                 if command == "retry":

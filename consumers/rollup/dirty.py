@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from consumers.rollup.ick import IckLost, OwnedIck
+from rocket_rides.rollup import rollup_key
 from unified_log.errors import Unavailable
 from unified_log.log import Log, naming_the_server
-from unified_log.log.names import rollup_key
 
 AT_ONCE = 1000  # minutes; Redis does nothing else meanwhile
 

@@ -40,7 +40,7 @@ from typing import Any
 import redis
 from redis.client import NEVER_DECODE
 
-from unified_log.log.names import ick_keys
+from rocket_rides.rollup import ick_keys
 
 LUA = Path(__file__).with_name("ick.lua").read_text("ascii")
 SHA = hashlib.sha1(LUA.encode(), usedforsecurity=False).hexdigest()  # Redis' name for the script

@@ -22,7 +22,7 @@ from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
 from consumers.rollup.minutes import compute
 from consumers.rollup.step import Step
-from unified_log.database import refusal
+from rocket_rides.revisions import refusal
 from unified_log.faults import reached
 
 logger = logging.getLogger("rollup")

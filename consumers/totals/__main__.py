@@ -20,6 +20,7 @@ for what no entry would tell it: a missing tail, a log that was wiped or restore
 
 from consumers.totals.report import RideByRide, resets
 from consumers.totals.total import Total
+from rocket_rides import service
 from unified_log.readers import running
 from unified_log.readers.report import Report
 
@@ -27,9 +28,9 @@ from unified_log.readers.report import Report
 def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers", __doc__)
-    config, stop = running.start(name)
+    config, stop = service.begin_consumer(name)
     report = RideByRide(name) if config.print_rides else Report(name)
-    running.run(name, Total, [report, resets], config, stop)
+    running.run(name, Total, [report, resets], config, stop, config.crash_rate)
 
 
 if __name__ == "__main__":

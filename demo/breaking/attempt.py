@@ -12,6 +12,7 @@ from demo.breaking.healing import Healing, Say
 from demo.breaking.running_fleet import running_fleet
 from demo.breaking.target import Target
 from demo.breaking.ways import WAYS
+from rocket_rides import revisions
 from rocket_rides.settings import Settings
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
@@ -39,7 +40,7 @@ def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
             database.connect(config.postgres_url, "breaking", **SESSION) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            database.require_current_schema(connection, config.cell)
+            revisions.require_current_schema(connection, config.cell)
             healing = Healing(connection, fleet, say)
             wrong = ", ".join(each.name for each in healing.totals() if not each.is_exact)
             if wrong:  # nobody could tell whether the totals have healed

@@ -35,7 +35,7 @@ from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.sockets import Sockets
 from demo.embedded.supervision import POLL, Supervised, stop_last
-from rocket_rides import settings
+from rocket_rides import service, settings
 from rocket_rides.parent_death import preexec_die_with_parent
 from unified_log import errors, process
 
@@ -47,8 +47,8 @@ def main() -> None:
     """Run the process `servers` of the Procfile."""
     process.take_no_arguments("demo.embedded", __doc__)
     config = settings.load()
-    process.begin(config)
-    stop = process.Stop().on_signals()
+    service.begin(config)
+    stop = service.stop_on_signals()
     os.umask(0o022)  # the servers' user, who is not root, has to get into the data folder
     try:
         if config.embedded_postgres or config.embedded_redis:

@@ -28,7 +28,7 @@ import aiohttp
 from demo.simulator.client import Outcomes, post_ride, rate_ride, wait_for_api
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BEGIN_BAD_MOOD
-from rocket_rides import fleet, optional, settings
+from rocket_rides import fleet, optional, service, settings
 from rocket_rides.settings import Settings
 from unified_log import errors, process
 from unified_log.process import Parser
@@ -136,7 +136,7 @@ def main() -> int:
     """Return 1 if all `--rides` were answered and one of them was refused, else 0."""
     given = arguments()
     config = settings.load()
-    process.begin(config)
+    service.begin(config)
     fleet.end_with_honcho(process.terminate)
 
     outcomes = Outcomes()

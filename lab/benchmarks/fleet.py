@@ -12,8 +12,8 @@ from lab.benchmarks import load
 from lab.benchmarks.receiver import receiver
 from lab.benchmarks.stand import Stand, value
 from lab.until import until
+from rocket_rides import sessions
 from rocket_rides.settings import DEMO_SECRET
-from unified_log import sessions
 
 STREAMER = ["streamer"]
 TOTALS = (["consumers", "consumer0"], ["consumers", "consumer1"])

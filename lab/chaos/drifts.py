@@ -20,6 +20,7 @@ import random
 
 import psycopg
 
+from lab.chaos import refusals
 from lab.chaos.fleet import CONSUMERS
 from unified_log.errors import Unavailable
 
@@ -34,10 +35,7 @@ NOTES = """
             id bigint PRIMARY KEY DEFAULT nextval('log_position'),
             created_at timestamptz NOT NULL DEFAULT now()
         );
-        CREATE OR REPLACE VIEW log_records AS
-            SELECT id, created_at FROM rides
-            UNION ALL SELECT id, created_at FROM ratings
-            UNION ALL SELECT id, created_at FROM notes;
+        PERFORM attach('notes', 'id', 'note.create', $data$jsonb_build_object('id', id)$data$);
     END IF; END $$
 """
 TABLE = """
@@ -128,6 +126,7 @@ def prepare(connection: psycopg.Connection) -> None:
     """Create the schema, unless it exists. Raises psycopg.Error."""
     connection.execute(TABLE, prepare=False)
     connection.execute(NOTES)
+    refusals.prepare(connection)
 
 
 def make(connection: psycopg.Connection, kind: str, dice: random.Random) -> str | None:

@@ -11,12 +11,13 @@ from contextlib import closing
 import psycopg
 import redis
 
+from lab.chaos import refusals
 from lab.chaos.books.nightly import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
 from lab.chaos.evidence import Journal
 from lab.chaos.faults.scene import Scene
-from lab.chaos.fleet import STREAM, Fleet
+from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
@@ -105,6 +106,7 @@ class Play:
         """
         say("undoing the faults")
         self.nemesis.end()
+        until(lambda: self._is(nothing_is_refused), "Postgres is away", SETTLE_LIMIT)
         self.recovery = self._recovers()
         self.crowd.end()
         say("waiting until everything is counted, repaired and delivered")
@@ -167,6 +169,12 @@ class Play:
 
 def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:
     return not broken(connection, (REPAIRED,))
+
+
+def nothing_is_refused(connection: psycopg.Connection, _: redis.Redis) -> bool:
+    """End refusals that a restore has brought back, too, or raise psycopg.Error."""
+    refusals.end(connection, *CONSUMERS)
+    return True
 
 
 def say(line: str) -> None:

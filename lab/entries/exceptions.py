@@ -27,7 +27,10 @@ NOT_TRIED: dict[str, tuple[str, str]] = {
     r"^redis-cli ": (READER, "a Redis of the reader's"),
     r"POSTGRES_PROGRAMS=/": (READER, "servers of this machine; .ci/run tries those of Debian"),
     r"PYTHON=python3": (READER, "another Python: --python"),
-    r"LIFTED|^(find|mv|if) ": (READER, "tests/services/test_lift_it.py runs that page"),
+    r"^pip install dist/|^python -m (orders|unified_log)\.": (
+        READER,
+        "an application of one's own; tests/services/test_lift_it.py has one",
+    ),
     r"demo\.embedded\.psql --help$": (READER, "psql of a running fleet; `make psql` is tried"),
     r"^make entries": (READER, "this is it"),
     r"^docker compose |^make images$": (DOCKER, "Docker"),

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from lab.specification.core import Core
 from lab.specification.explorer import System, explore
+from lab.specification.held_out import HoldingOut
 from lab.specification.inbox import Inbox
 from lab.specification.judge import Judge
 from lab.specification.queue import Queue
@@ -30,6 +31,8 @@ FULL: dict[str, System] = {
     "core, two kinds": Core(begun=3, others=1, leads=1, losses=1, failovers=0, resends=0),
     "core, more leads": Core(begun=2, others=1, leads=3, losses=1, failovers=1, resends=0),
     "core, sent twice": Core(begun=2, others=0, leads=2, losses=0, failovers=1, resends=1),
+    "held out": HoldingOut(sent=2, begun=2, breaks=1, outages=1, asked=2, resets=2),
+    "held out, three": HoldingOut(sent=3, begun=1, breaks=3, outages=0, asked=2, resets=1),
     "rollup": Rollup("", **LEADS, sent=2, losses=1, failovers=0, requests=0),
     "rollup, a fail-over": Rollup("", **LEADS, sent=2, losses=0, failovers=1, requests=0),
     "rollup, superseded": Rollup("", **OVERLAP, sent=1, losses=1, failovers=1, requests=0),
@@ -46,6 +49,9 @@ SMALL: dict[str, System] = {
     "core, a loss": Core(begun=2, others=0, leads=2, losses=1, failovers=0, resends=0),
     "core, two kinds": Core(begun=2, others=1, leads=1, losses=1, failovers=0, resends=0),
     "core, a fail-over": Core(begun=1, others=0, leads=2, losses=0, failovers=1, resends=1),
+    "held out, small": HoldingOut(sent=2, begun=2, breaks=1, outages=0, asked=1, resets=1),
+    "held out, an outage": HoldingOut(sent=2, begun=1, breaks=1, outages=1, asked=0, resets=0),
+    "held out, all": HoldingOut(sent=3, begun=1, breaks=3, outages=0, asked=1, resets=0),
     "rollup, a loss": Rollup("", **ONE_LEAD, sent=2, losses=1, failovers=0, requests=0),
     "rollup, a request and a fail-over": Rollup(
         "", **ONE_LEAD, sent=1, losses=0, failovers=1, requests=1
@@ -59,6 +65,8 @@ SMALL: dict[str, System] = {
 }
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
 JUDGE = SMALL["judge, small"].bounds
+HELD_OUT = SMALL["held out, small"].bounds
+THREE = HELD_OUT | {"sent": 3, "begun": 1, "breaks": 3, "asked": 0, "resets": 0}
 ONE_TOTAL = JUDGE | {"totals": 1}
 ROLLUP = SMALL["rollup, a loss"].bounds
 NO_LOSS = {"begun": 2, "others": 0, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
@@ -72,6 +80,15 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "checkpoint-alone": ("8", Core, NO_LOSS),
     "past-last-sent": ("11", Core, NO_LOSS),
     "no-terms": ("8", Core, NO_LOSS | {"failovers": 1}),
+    "reset-leaves-rows": ("8", HoldingOut, HELD_OUT),
+    "recount-leaves-rows": ("8", HoldingOut, HELD_OUT),
+    "retry-leaves-row": ("8", HoldingOut, HELD_OUT),
+    "retry-looks-once": ("4", HoldingOut, HELD_OUT),
+    "row-alone": ("8", HoldingOut, HELD_OUT),
+    "position-alone": ("8", HoldingOut, HELD_OUT),
+    "outage-held-out": ("13, refused", HoldingOut, HELD_OUT | {"outages": 1}),
+    "holds-out-all": ("13, a whole log", HoldingOut, THREE),
+    "never-halved": ("liveness", HoldingOut, HELD_OUT),
     "older-generation": ("8", Rollup, ROLLUP | OVERLAP),
     "checkpoint-not-set-back": ("8", Rollup, ROLLUP | OVERLAP),
     "commits-new-marks": ("8", Rollup, ROLLUP),

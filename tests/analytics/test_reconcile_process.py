@@ -17,11 +17,11 @@ from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.warehouse import Warehouse
 from rocket_rides import telemetry
+from rocket_rides.locks import Lock
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.collector import Collector
 from tests.support.jobs import SPARK_PATIENCE, Reconcile
 from tests.support.world import World, eventually, transaction
-from unified_log.locks import Lock
 
 HOLD_THE_LOCK = f"SELECT pg_advisory_lock({Lock.RECONCILIATION:d})"
 NO_MORE_RESULTS = "LOCK TABLE reconciliations IN EXCLUSIVE MODE"

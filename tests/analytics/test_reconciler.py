@@ -11,8 +11,8 @@ import pytest
 
 from analytics.nightly import nights
 from analytics.nightly.__main__ import Reconciler
+from rocket_rides.revisions import REVISION
 from tests.support.world import Service, World, eventually
-from unified_log.database import REVISION
 from unified_log.process import Stop
 
 HONCHOS_PATIENCE = 5  # seconds

@@ -68,6 +68,9 @@ def test_a_status_that_is_expected_is_that_of_a_command_in_its_page(page: str, t
     assert times == len(exceptions.STATUSES[page, text])
 
 
+OTHERS = {"long_rides", "orders.takings"}  # programs that the reader of a page writes
+
+
 def program(command: Command) -> str:
     """The module that a command runs; empty if none of ours."""
     recipe = [RECIPES.get(target, "") for target in TARGET.findall(command.text)]
@@ -84,7 +87,7 @@ def sources(module: str) -> list[Path]:
 def test_a_command_names_what_there_is(command: Command) -> None:
     text = command.text
     assert set(TARGET.findall(text)) <= targets()
-    assert all(is_program(name) or name == "long_rides" for name in MODULE.findall(text))
+    assert all(is_program(name) or name in OTHERS for name in MODULE.findall(text))
     if started := re.search(r"honcho start((?: \w+)*)$", text):
         assert set(started[1].split()) <= PROCESSES
     if module := program(command):

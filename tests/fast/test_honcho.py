@@ -164,7 +164,7 @@ def test_the_launcher_works_from_any_folder_and_by_any_name(folder: Path) -> Non
     launcher.chmod(0o755)
     (folder / "link").symlink_to(launcher)
     (folder / "a b" / "docs").mkdir()
-    for name in ("demo", "rocket_rides"):
+    for name in ("demo", "rocket_rides", "unified_log"):
         (folder / "a b" / name).symlink_to(PROJECT / name)
     (folder / "Procfile").write_text("here: pwd\n")
     python = launcher.with_name("python")

@@ -8,7 +8,7 @@ import redis
 from redis.crc import key_slot
 
 from consumers.rollup.ick import Ick, IckLost, OwnedIck, writes_key
-from unified_log.log.names import ick_keys
+from rocket_rides.rollup import ick_keys
 
 ANYTHING: list[object] = [None, b"bytes", 1, 1.5, ("a",), ["a"]]
 NO_STRINGS = [*ANYTHING, True]

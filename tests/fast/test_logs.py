@@ -18,9 +18,8 @@ from rocket_rides.settings import PROJECT
 PROGRAM = """
 import logging, sys, threading, warnings
 from decimal import Decimal
-from unified_log import process
-from rocket_rides import settings
-process.begin(settings.load(), consumer="main")
+from rocket_rides import service, settings
+service.begin(settings.load(), consumer="main")
 logger = logging.getLogger("program")
 logger.info("counted", extra={"trace_ids": ["a", "b"], "sum": Decimal("0.1"), "what": object()})
 logger.warning("two\\nlines", extra={"ride_id": 5, "trace_id": "a"})
@@ -129,9 +128,8 @@ def test_the_fleets_output_is_objects_also_where_a_program_writes_none() -> None
 
 THREADS = """
 import logging, sys, threading
-from unified_log import process
-from rocket_rides import settings
-process.begin(settings.load())
+from rocket_rides import service, settings
+service.begin(settings.load())
 sys.setswitchinterval(1e-5)
 def log(logger=logging.getLogger("program")):
     for number in range(500):
@@ -147,9 +145,8 @@ for thread in threads:
 """
 FULL = """
 import os, sys
-from unified_log import process
-from rocket_rides import settings
-process.begin(settings.load())
+from rocket_rides import service, settings
+service.begin(settings.load())
 try:
     print("a report")
 except OSError:
@@ -182,9 +179,8 @@ def test_a_report_that_can_not_be_written_ends_as_well_in_either_format(style: s
 
 HOSTILE = r"""
 import logging
-from unified_log import process
-from rocket_rides import settings
-process.begin(settings.load())
+from rocket_rides import service, settings
+service.begin(settings.load())
 text = "\x1b[2J\x9b1m\u202e\r"
 logging.warning("one %s\ntwo", text)
 try:

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from lab.processes import clean_environment
-from rocket_rides import optional
+from rocket_rides import optional, service
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT
 
@@ -40,9 +40,6 @@ def test_a_page_whose_port_somebody_has_taken_does_not_end_the_fleet() -> None:
 class Asked:
     """A Stop that was asked to stop once somebody waits for it."""
 
-    def on_signals(self) -> "Asked":
-        return self
-
     def wait(self, _seconds: float) -> bool:
         return True
 
@@ -55,7 +52,7 @@ def test_a_part_that_fails_is_told_with_its_traceback_and_waits(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(NAME, "simulator.1")
-    monkeypatch.setattr(optional, "Stop", Asked)
+    monkeypatch.setattr(service, "stop_on_signals", Asked)
     assert optional.run("the simulator", fail) is None
     assert "Traceback" in caplog.text
     assert "the fleet goes on without the simulator: no space left" in caplog.text

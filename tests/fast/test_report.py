@@ -160,10 +160,41 @@ def test_a_program_reads_numbers_under_names_that_stay() -> None:
         "reset": True,
         "rides": 3000,
         "exact_rides": 3000,
+        "held_out_rides": 0,
+        "held_out_distance": 0,
+        "first_held_out": None,
+        "recounts": False,
     }
     assert read["new"] == {"rides": 1000, "distance": "500000.000"}
     assert (read["agrees"], read["repairing"], read["reconciliation"]) == (False, True, 9)
     assert read["started_at"] == "2026-11-21T03:00:00Z"
+
+
+HELD_OUT = {"held_out_rides": 2, "held_out_distance": Decimal("12.5"), "first_held_out": 7}
+
+
+def test_what_is_held_out_is_named_and_the_rest_is_exact() -> None:
+    lacking = consumer(0, "-12.5")._replace(rides=2998, **HELD_OUT)
+    seen = run(lacking, consumer(1))
+    assert seen.agrees
+    told = as_text(seen)
+    assert "agrees; held out: 2 rides, 12.500 m" in told
+    assert told.rstrip().endswith("All totals agree, but for what is held out.")
+    # What it has counted, too, it does not lack.
+    for counted in (lacking._replace(rides=3000), consumer(0)._replace(**HELD_OUT)):
+        assert counted.wrong
+        assert not run(counted).agrees
+
+
+def test_a_total_that_recounts_is_not_called_wrong() -> None:
+    recounting = consumer(1, "-539.837")._replace(recounts=True)
+    assert not recounting.wrong
+    told = as_text(run(consumer(0), recounting))
+    assert told.rstrip().endswith("1 of 2 totals recounts.")
+    [line] = [line for line in told.splitlines() if line.startswith("consumer1")]
+    assert line.endswith("recounts")
+    # One that is right meanwhile is right.
+    assert "All totals agree." in as_text(run(consumer(0), consumer(1)._replace(recounts=True)))
 
 
 def test_a_program_reads_what_was_found_and_the_rides_as_both_sides_have_them() -> None:

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 from certifi import where
 
-from rocket_rides import urls
 from rocket_rides.settings import DEMO_SECRET, PROJECT, Settings, load, require_signing_secrets
+from unified_log import urls
 
 NAMED = re.compile(r"# [A-Z_]+=")
 # What each of them is refused for: a type, a range, a choice, or a URL that can never work.

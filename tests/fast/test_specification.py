@@ -7,12 +7,13 @@ import pytest
 from lab.specification.__main__ import SABOTAGES, SMALL, main
 from lab.specification.core import Core
 from lab.specification.explorer import Result, explore
+from lab.specification.held_out import HoldingOut
 from lab.specification.inbox import Inbox
 from lab.specification.judge import Judge
 from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
-KINDS = (Core, Rollup, Inbox, Queue, Judge)
+KINDS = (Core, HoldingOut, Rollup, Inbox, Queue, Judge)
 
 
 @cache

@@ -67,7 +67,7 @@ SYSTEMS = {
         "services/test_consumer.py::test_two_processes_under_one_name_never_count_a_ride_twice",
     ),
     "double sends on purpose": System(
-        "streamer/__main__.py",
+        "unified_log/streamer/leading.py",
         "double_send",
         "services/test_counts.py::test_what_a_reader_meets_is_counted_once_however_it_is_batched",
     ),

@@ -83,6 +83,36 @@ def test_two_witnesses_decide(
         assert by_ledger(looks[0], digest) == right
 
 
+# The ride that the total holds out, Postgres, the warehouse, who is right.
+HELD_OUT = [
+    (1, TRUE, (1, 9, 3), POSTGRES),  # by the rides that it has counted
+    (1, (1, 9, 3), TRUE, WAREHOUSE),
+    (2, TRUE, (1, 9, 3), NOBODY),  # that one is what it lacks
+    (2, (1, 9, 3), TRUE, NOBODY),
+    (2, (1, 0, 3), TRUE, NOBODY),  # its row is gone
+    (4, TRUE, (1, 9, 3), POSTGRES),  # no such ride
+    (4, (1, 9, 3), TRUE, WAREHOUSE),
+]
+
+
+@pytest.mark.parametrize(("lacking", "postgres", "warehouse", "right"), HELD_OUT)
+def test_a_total_is_no_witness_of_a_ride_that_it_holds_out(
+    lacking: int, postgres: Sequence[int], warehouse: Sequence[int], right: Right
+) -> None:
+    ledger = ledger_of(rides(*TRUE), BLOCK)
+    looks = looks_at(ledger, rides(*postgres), rides(*warehouse), [lacking - 1, lacking])
+    counted = [ride for ride in rides(*TRUE) if ride.id != lacking]
+    total = Standing(BLOCK, one_by_one(counted, 0, BLOCK), [lacking])
+    assert decide(looks, {}, [total], Sums(ledger, [], looks)) == {0: right}
+
+
+def test_a_total_that_has_counted_what_it_says_it_holds_out_is_no_witness() -> None:
+    ledger = ledger_of(rides(*TRUE), BLOCK)
+    looks = looks_at(ledger, rides(*WRONG), rides(*TRUE), [0, 1])
+    total = Standing(BLOCK, one_by_one(rides(*TRUE), 0, BLOCK), [1])
+    assert decide(looks, {}, [total], Sums(ledger, [], looks)) == {0: NOBODY}
+
+
 def test_a_total_below_a_block_says_nothing_of_it() -> None:
     old = [Ride(1, Decimal(1)), Ride(BLOCK + 1, Decimal(2))]
     ledger = ledger_of(old, 2 * BLOCK)
@@ -170,6 +200,9 @@ RIGHT = a_total(20)
         ([a_total(21, off=1), RIGHT], 0, False),  # but not the last ride
         ([a_total(20, off=1), RIGHT._replace(rows=0)], 0, False),
         ([a_total(20, off=1), RIGHT._replace(stray=True)], 0, False),
+        ([a_total(20, off=1), RIGHT._replace(first_held_out=20)], 0, False),  # nobody knows of 20
+        ([a_total(20, off=1), RIGHT._replace(first_held_out=20)], 20, True),
+        ([a_total(19, off=1), RIGHT._replace(first_held_out=20)], 0, True),
         ([a_total(20, off=1)], 20, True),  # a total has agreed so far in an earlier run
         ([a_total(20, off=1)], 19, False),
         ([a_total(20, rides_off=1)], 0, False),  # as many records as were sent: not these rides

@@ -1,25 +1,38 @@
 """docs/add-a-kind.md is true: a third kind of record, made as it says, counts exactly."""
 
-from typing import ClassVar
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
+import psycopg
 import pytest
+import sqlalchemy
+from psycopg.types.json import Jsonb
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.pool import StaticPool
 
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush, stranded
-from tests.support.tips import TIP, Tips, tip
+from tests.support.tips import SUMS, TIP, Tips, tip
 from tests.support.world import World, drain, eventually
-from unified_log.database import one_row
-from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.reader import Reader
 from unified_log.repair import repair
 
 PAGE = (PROJECT / "docs/add-a-kind.md").read_text()
-KIND = (PROJECT / "tests/support/tips/3_tips.sql").read_text()
-SUMS = "SELECT (SELECT cents FROM tip_sums WHERE name = %s), (SELECT sum(cents) FROM tips)"
+KIND, STAGED_IN_SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+IN_PSYCOPG, IN_A_SESSION = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BY_TRIGGER = KIND.replace("$$\n);", "$$, stages => true);")
+READ = "SELECT (SELECT cents FROM tip_sums WHERE name = %s), (SELECT sum(cents) FROM tips)"
+
+
+def attach(world: World, kind: str = KIND) -> None:
+    world.connection.execute((kind + SUMS).encode(), prepare=False)
 
 
 def agrees(world: World, name: str = "tips0") -> bool:
-    kept, truth = world.connection.execute(SUMS, [name]).fetchone() or (0, 1)
+    kept, truth = world.connection.execute(READ, [name]).fetchone() or (0, 1)
     return bool(kept == truth)
 
 
@@ -39,7 +52,7 @@ def test_a_kind_that_is_added_while_the_fleet_runs_counts_through_crashes_and_a_
     total = world.service("consumers", "consumer0", CRASH_RATE="0.2").says("stands at")
     world.service("streamer", DOUBLE_SEND_RATE="0.2").says("leading")
     world.take(1, 2)
-    world.connection.execute(KIND, prepare=False)
+    attach(world)
     give(world, 100, 250)
     world.take(3)
     eventually(lambda: world.standing()[1] == world.truth[1] and world.staged() == 0)
@@ -52,8 +65,74 @@ def test_a_kind_that_is_added_while_the_fleet_runs_counts_through_crashes_and_a_
     assert "Traceback" not in total.output.read_text()
 
 
+class Base(DeclarativeBase):
+    pass
+
+
+class Tip(Base):
+    __tablename__ = "tips"
+
+    id: Mapped[int] = mapped_column(
+        sqlalchemy.BigInteger, sqlalchemy.Sequence("log_position"), primary_key=True
+    )
+    ride_id: Mapped[int]
+    cents: Mapped[int]
+
+
+@contextmanager
+def session(world: World) -> Iterator[Session]:
+    def connect() -> psycopg.Connection[Any]:
+        return psycopg.connect(world.postgres_url)
+
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=StaticPool
+    )
+    with Session(engine) as session, session.begin():
+        yield session
+    engine.dispose()
+
+
+def by_session(world: World, code: str) -> None:
+    with session(world) as opened:
+        names = {**vars(sqlalchemy), "JSONB": JSONB, "Tip": Tip, "session": opened}
+        exec(code, names)  # noqa: S102 (the page's)
+
+
+def by_psycopg(world: World, code: str) -> None:
+    exec(code, {"connection": world.connection, "Jsonb": Jsonb})  # noqa: S102
+
+
+def by_sql(world: World, code: str) -> None:
+    world.connection.execute(code.encode())
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "kind"),
+    [
+        (by_sql, STAGED_IN_SQL, KIND),
+        (by_psycopg, IN_PSYCOPG, KIND),
+        (by_session, IN_A_SESSION, KIND),
+        (by_session, "session.add(Tip(ride_id=1, cents=100))", BY_TRIGGER),
+    ],
+)
+def test_each_way_to_stage_sends_what_the_row_says(
+    world: World, run: Callable[[World, str], None], code: str, kind: str
+) -> None:
+    attach(world, kind)
+    run(world, code)
+    reader = Reader(world.log(), Tips(world.connect(), "tips0"))
+    told = "SELECT id, type, data FROM {} ORDER BY id"
+    staged = world.connection.execute(told.format("staged_log_records")).fetchall()
+    assert staged == world.connection.execute(told.format("log_records")).fetchall()
+    assert len(staged) == 1
+    drain(world.streamer())
+    reader.run_once()
+    assert world.value("SELECT cents FROM tip_sums") == 100
+    assert world.value("SELECT gaps_healed FROM checkpoints") == 0
+
+
 def test_a_stranded_record_of_it_is_repaired(world: World) -> None:
-    world.connection.execute(KIND, prepare=False)
+    attach(world)
     reader = Reader(world.log(), Tips(world.connect(), "tips0"))
     give(world, 100)
     drain(world.streamer())
@@ -70,24 +149,22 @@ class Newer(Tips):
 
     TYPES: ClassVar = {"tip.create": tip, "tip.create.2": tip}
 
-    def heal(self, gap: Gap) -> Healed:
-        healed = super().heal(gap)
-        found = "SELECT count(*), coalesce(sum(cents), 0) FROM tips_2 WHERE id > %s AND id <= %s"
-        tips, cents = one_row(self.connection.execute(found, [gap.after, gap.upto]))
-        self.add(cents)
-        return Healed(gap, healed.records + tips)
+
+SECOND = """
+    CREATE TABLE tips_2 (LIKE tips INCLUDING ALL);
+    SELECT attach('tips_2', 'id', 'tip.create.2',
+        $$jsonb_build_object('id', id, 'cents', cents, 'currency', 'EUR'::text)$$, stages => true)
+"""
 
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_an_old_and_a_new_reader_of_one_log_are_each_right(world: World, lost: bool) -> None:
-    world.connection.execute(KIND, prepare=False)
-    world.connection.execute("CREATE TABLE tips_2 (LIKE tips INCLUDING ALL)")
+    attach(world)
+    world.connection.execute(SECOND, prepare=False)
     old = Reader(world.log(), Tips(world.connect(), "old"))
     new = Reader(world.log(), Newer(world.connect(), "new"))
     give(world, 100)
-    second = TIP.replace("INTO tips ", "INTO tips_2 ").replace("'create'", "'create.2'")
-    grown = second.replace("'id', id,", "'id', id, 'currency', 'EUR',")
-    world.connection.execute(grown, [1, 7])
+    world.connection.execute("INSERT INTO tips_2 (ride_id, cents) VALUES (1, 7)")
     give(world, 10)
     drain(world.streamer())
     if lost:

@@ -19,6 +19,12 @@ DECIDED = """
     UPDATE receipts_state SET inbox_to = last_sent_id, complete_to = last_sent_id
     FROM streamer_state
 """
+# consumer0 has counted its one ride, so it lacks nothing.
+HELD_OUT = """
+    INSERT INTO held_out_records (kind, name, position, type, reason)
+    SELECT kind, name, position{}, 'ride.create', 'refused' FROM checkpoints
+    WHERE kind = 'total'
+"""
 NIGHT = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     VALUES (1, 1, 1, 1, '{}') RETURNING id
@@ -40,6 +46,10 @@ TAMPERING = "INSERT INTO chaos.tamperings VALUES ('rides', 0)"
 FALSIFIED = [
     ("UPDATE streamer_state SET records_sent = 0", "the streamer counts 0 records sent of 1"),
     ("UPDATE checkpoints SET position = position - 1", "consumer0's position is "),
+    ("UPDATE consumer_states SET rides = 2", "consumer0 has 1.000 m in 2 rides, not 1.000 in 1"),
+    (HELD_OUT.format(""), "consumer0 has 1.000 m in 1 rides, not 0 in 0"),
+    (HELD_OUT.format(""), "consumer0 holds ride.create"),
+    (HELD_OUT.format(" + 1"), "out, and stands at"),
     ("UPDATE checkpoints SET resets_applied = 1", "consumer0 counts 1 resets applied of 0"),
     ("UPDATE checkpoints SET entries_malformed = 1", "counts 1 entries set aside of 0"),
     ("UPDATE rollup_state SET complete_to = complete_to + 1", "the rollup is complete to position"),

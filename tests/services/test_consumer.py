@@ -261,7 +261,7 @@ def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: 
     assert 0.1 <= IDLE_ROUND <= 0.9  # a missing tail is to be healed within about a second
     world.service("consumers", "idle").says("stands at")
     eventually(lambda: b"blocked_clients:1" in bytes(world.log().redis.info("clients")))  # type: ignore[arg-type]
-    states = "SELECT state FROM pg_stat_activity WHERE application_name ^@ 'consumer idle'"
+    states = "SELECT state FROM pg_stat_activity WHERE application_name ^@ 'reader total idle'"
 
     def is_idle() -> bool:
         looks = (world.connection.execute(states).fetchall() for _ in range(20))

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-import streamer.__main__ as streaming
 from api.booking import TAKE
 from tests.support.world import PATIENCE, World, eventually, take, transaction
 from unified_log import session_settings
 from unified_log.process import Stop
+from unified_log.streamer import leading
 from unified_log.streamer.doorbell import ARM, Doorbell
 from unified_log.streamer.upkeep import Alarms
 from unified_log.tracing import NO_TRACE
@@ -132,7 +132,7 @@ def leader(world: World) -> Iterator[None]:
     connection, log = world.connect(**session_settings.INDEX_SCANS), world.log()
 
     def lead() -> None:
-        streaming.lead(connection, log, config, stop, Progress(), Alarms())
+        leading.lead(connection, log, config, stop, Progress(), Alarms())
 
     thread = threading.Thread(target=lead)
     thread.start()
@@ -148,7 +148,7 @@ def test_no_ride_is_missed_between_the_last_look_and_the_sleep(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither one that comes right before the bell is armed nor one that comes right after."""
-    monkeypatch.setattr(streaming, "IDLE_POLL", NEVER)
+    monkeypatch.setattr(leading, "IDLE_POLL", NEVER)
     elsewhere = world.connect()
     arm = Doorbell.arm
     left = iter(range(10))

@@ -49,7 +49,7 @@ CHANGING = (
     "timestamp_seconds",
 )
 ATTEMPTS = 3
-AT_WORK = {"streamer", "rollup", "consumer consumer0", "receipts one", "api", "watch"}
+AT_WORK = {"streamer", "rollup", "reader total consumer0", "receipts one", "api", "watch"}
 
 
 def looked(world: World, role: str, user: str) -> Series:

@@ -7,13 +7,15 @@ import pytest
 
 from api import consumers
 from rocket_rides.health import SILENCE
+from rocket_rides.locks import Lock
+from rocket_rides.sessions import ROLLUP
 from rocket_rides.settings import PROJECT
 from tests.support import rollup
 from tests.support.clusters import each_stream_server
 from tests.support.looks import answered, at_work, look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
 from unified_log import sessions
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 from unified_log.words import number
 from watch import asking_postgres
 from watch.facts import Agreement, Counts, Lead
@@ -50,10 +52,10 @@ def test_who_leads_is_told_from_who_stands_by(world: World) -> None:
 def test_each_total_has_the_processes_of_its_own_name(world: World, name: str) -> None:
     world.consumer(name)
     world.consumer("other")
-    at_work(world, sessions.starting(sessions.consumer(name)))
-    at_work(world, sessions.ROLLUP)
+    at_work(world, sessions.starting(sessions.reader("total", name)))
+    at_work(world, ROLLUP)
     assert reader(seen(world), name).processes == 0
-    at_work(world, sessions.consumer(name))
+    at_work(world, sessions.reader("total", name))
     assert reader(seen(world), name).processes == 1
     assert reader(seen(world), "other").processes == 0
 
@@ -65,9 +67,9 @@ def test_a_process_that_is_silent_is_known_and_not_at_work(
     assert hasty != FACTS
     monkeypatch.setattr(asking_postgres, "FACTS", hasty)
     world.consumer("frozen")
-    at_work(world, sessions.starting(sessions.consumer("frozen")))
+    at_work(world, sessions.starting(sessions.reader("total", "frozen")))
     assert reader(seen(world), "frozen").silent_processes == 0
-    at_work(world, sessions.consumer("frozen"))
+    at_work(world, sessions.reader("total", "frozen"))
     found = reader(seen(world), "frozen")
     assert (found.processes, found.silent_processes) == (0, 1)
 

@@ -2,9 +2,10 @@
 
 from api import consumers
 from api.views import FIND_RECEIPT
+from rocket_rides import sessions
 from tests.support.looks import at_work, seen
 from tests.support.world import World
-from unified_log import sessions
+from unified_log.sessions import starting
 
 # By ride; 13 is not in the inbox yet. The third has had two attempts that don't count.
 RECEIPTS = """
@@ -59,7 +60,7 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     )
     at_work(world, sessions.receipts("one"))
     at_work(world, sessions.receipts("two"))
-    at_work(world, sessions.starting(sessions.receipts("three")))
+    at_work(world, starting(sessions.receipts("three")))
     receipts = seen(world).receipts
     assert (receipts.workers, receipts.delivered, receipts.swept) == (2, 50, 5)
     assert (receipts.queued, receipts.in_flight, receipts.waiting) == (2, 3, 3)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
-from consumers.receipts.group import Group, GroupGone
+from consumers.receipts.group import Group, GroupGone, name_of
 from tests.support.clusters import each_stream_server
 from tests.support.world import PATIENCE, World, eventually
 from unified_log import groups
@@ -228,7 +228,7 @@ def test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivere
 
 
 def test_a_group_is_named_after_the_cluster_and_the_database(world: World) -> None:
-    prefix, cluster, oid = groups.name_of(world.connection).split("-")
+    prefix, cluster, oid = name_of(world.connection).split("-")
     assert prefix == "receipts"
     assert int(oid) == world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
     assert int(cluster) == world.value("SELECT system_identifier FROM pg_control_system()")

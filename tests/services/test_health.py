@@ -5,15 +5,16 @@ import itertools
 import pytest
 
 from rocket_rides.health import SILENCE, is_at_work
-from rocket_rides.settings import NAME_LENGTH
+from rocket_rides.sessions import ROLLUP, inbox, receipts
 from tests.support.disasters import limited_redis
 from tests.support.world import World, eventually
 from unified_log import sessions
+from unified_log.readers.running import NAME_LENGTH
 
 NAMES = ["streamer", "x", "x (starting)", "x" * NAME_LENGTH, "käufer", "kåufer", "a#b"]
 SESSIONS = """
     SELECT pid, application_name FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name ~ '^(streamer|rollup|consumer)'
+    WHERE datname = current_database() AND application_name ~ '^(streamer|rollup|reader)'
 """
 
 
@@ -33,15 +34,15 @@ def is_at_work_now(world: World, session: str, silence: float = SILENCE) -> bool
     ("command", "session"),
     [
         (["streamer"], sessions.STREAMER),
-        (["consumers", "käufer"], sessions.consumer("käufer")),
-        (["consumers.rollup"], sessions.ROLLUP),
+        (["consumers", "käufer"], sessions.reader("total", "käufer")),
+        (["consumers.rollup"], ROLLUP),
     ],
     ids=lambda given: given if isinstance(given, str) else "-".join(given),
 )
 def test_an_idle_process_is_well_until_it_ends(
     world: World, command: list[str], session: str
 ) -> None:
-    asked = ["consumer", "käufer"] if "käufer" in command else [session]
+    asked = ["reader", "total", "käufer"] if "käufer" in command else [session]
     service = world.service(*command)
     eventually(lambda: is_at_work_now(world, session))
     assert status(world, *asked) == 0
@@ -75,7 +76,8 @@ def test_a_leader_that_can_send_nothing_is_not_well(world: World) -> None:
 def test_a_process_that_hangs_is_not_well(world: World) -> None:
     """Its session stays, and says nothing any more."""
     service = world.service("consumers", "consumer0")
-    session, patience = sessions.consumer("consumer0"), 2.0  # an idle consumer's rounds take 0.5 s
+    session = sessions.reader("total", "consumer0")
+    patience = 2.0  # seconds; an idle consumer's rounds take 0.5
     eventually(lambda: is_at_work_now(world, session, patience))
     service.pause()
     eventually(lambda: not is_at_work_now(world, session, patience))
@@ -85,7 +87,7 @@ def test_a_process_that_hangs_is_not_well(world: World) -> None:
 
 
 def test_no_two_sessions_share_a_name_and_postgres_keeps_them_as_they_are(world: World) -> None:
-    names = [sessions.STREAMER, *map(sessions.consumer, NAMES)]
+    names = [sessions.STREAMER, *map(receipts, NAMES), *map(inbox, NAMES)]
     names += [sessions.reader(kind, name) for kind in ("long rides", "rides") for name in NAMES]
     for one, other in itertools.combinations(names, 2):
         assert one != other
@@ -96,11 +98,13 @@ def test_no_two_sessions_share_a_name_and_postgres_keeps_them_as_they_are(world:
             assert kept == shown
 
 
-@pytest.mark.parametrize("words", [["consumer"], ["streamer", "one"]])
+@pytest.mark.parametrize(
+    "words", [["receipts"], ["reader", "total"], ["consumer", "one"], ["streamer", "one"]]
+)
 def test_a_name_is_given_where_there_are_many(world: World, words: list[str]) -> None:
     check = world.service("rocket_rides.health", *words)
     assert check.process.wait(30) == 2
-    assert "only consumer and receipts take a name" in check.output.read_text()
+    assert "reader KIND NAME or receipts NAME is expected" in check.output.read_text()
 
 
 def test_without_a_database_nobody_is_well(world: World) -> None:

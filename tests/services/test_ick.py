@@ -8,9 +8,9 @@ from redis import Redis, ResponseError
 
 from consumers.rollup.ick import Ick, OwnedIck
 from demo.embedded.servers import Redis as Server
+from rocket_rides.rollup import ick_keys
 from tests.support.clusters import each_stream_server
 from tests.support.icks import NOTHING, NewKeys, all_keys, contents, new_keys, sizes
-from unified_log.log.names import ick_keys
 
 pytestmark = each_stream_server
 

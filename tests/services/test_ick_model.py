@@ -22,11 +22,11 @@ from redis import Redis
 
 from consumers.rollup.ick import Ick, IckLost, OwnedIck, writes_key
 from demo.embedded.servers import Redis as Server
+from rocket_rides.rollup import ick_keys
 from tests.support.clusters import each_stream_server
 from tests.support.ick_oracle import IckOracle, Pairs, in_order
 from tests.support.icks import NOTHING, NewKeys, all_keys, contents, put_back
 from tests.support.properties import briefly
-from unified_log.log.names import ick_keys
 
 # Few and close together, so that they meet.
 members = st.sampled_from(["", "a", "b", "c", "d", "é", "🚀", "\0"])

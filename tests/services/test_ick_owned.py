@@ -9,10 +9,10 @@ from redis.exceptions import TimeoutError as NoAnswer
 
 from consumers.rollup.ick import Ick, IckLost, OwnedIck, writes_key
 from demo.embedded.servers import Redis as Server
+from rocket_rides.rollup import ick_keys
 from tests.support.clusters import each_stream_server
 from tests.support.icks import NOTHING, NewKeys, all_keys, contents, new_keys, put_back
 from tests.support.world import eventually
-from unified_log.log.names import ick_keys
 
 pytestmark = each_stream_server
 

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from rocket_rides.locks import Lock
 from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, eventually, transaction
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 from unified_log.streamer import checks
 from unified_log.streamer.upkeep import Alarms
 

@@ -1,97 +1,105 @@
-"""docs/lift-it.md is complete: what it has one lift works beside an application that has orders."""
+"""docs/lift-it.md is complete: with its code alone, a shop's handler is exact whatever happens."""
 
-import json
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from decimal import Decimal
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
+from rocket_rides.settings import PROJECT
 from tests.support.clusters import fresh_world
 from tests.support.disasters import flush
-from tests.support.lifted import PAGE, Shop, lift
-from tests.support.receiver import Receiver
+from tests.support.killed import killed_midway
+from tests.support.lifted import KIND, NAME, PAGE, Shop
 from tests.support.world import eventually
+from unified_log.database import one_row
 
-MOST_WORDS = 600
-# Alembic alone can import what it runs.
-IMPORT_ALL = """
-import importlib, pathlib
-for path in sorted(pathlib.Path().rglob("*.py")):
-    if path.parts[:2] != ("migrations", "versions") and path.name != "env.py":
-        importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
-"""
+MOST_WORDS = 300  # of its text
 BEHIND = "SELECT last_sent_id - position FROM streamer_state, checkpoints"
-FROM_THE_LOG = "SELECT count(*) - (SELECT records_healed FROM checkpoints) FROM orders"
+ORDER = """
+    INSERT INTO orders (id, customer, amount) VALUES (gen_random_uuid(), 'bob', %s)
+    RETURNING position
+"""
 
 
 def test_the_page_is_short() -> None:
-    assert len(PAGE.split()) <= MOST_WORDS
-
-
-@pytest.mark.parametrize("parts", ["a", "ad"])
-def test_each_part_can_be_imported_without_those_that_it_does_not_need(
-    parts: str, tmp_path: Path
-) -> None:
-    lift(parts, tmp_path)
-    subprocess.run([sys.executable, "-c", IMPORT_ALL], cwd=tmp_path, env={}, check=True)
+    text = re.sub(r"^```\w+\n.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert len(text.split()) <= MOST_WORDS
 
 
 @pytest.fixture
-def opened(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Callable[[str], Shop]]:
-    """Opens a shop, in a database of its own, with some of the page's parts."""
-    with ExitStack() as until_the_end:
-
-        def open_shop(parts: str) -> Shop:
-            world = until_the_end.enter_context(fresh_world(postgres, redis, tmp_path, {}))
-            return Shop(parts, world)
-
-        yield open_shop
+def shop(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Shop]:
+    """In a database of its own, with a streamer."""
+    with fresh_world(postgres, redis, tmp_path, {}) as world:
+        shop = Shop(world)
+        shop.run("unified_log.streamer").says("leading")
+        yield shop
 
 
-def test_the_total_of_all_orders_is_exact_through_a_crash_and_a_log_that_is_wiped(
-    opened: Callable[[str], Shop],
-) -> None:
-    shop = opened("ab")
-    shop.run("-m", "streamer").says("leading")
-    consumer = shop.run("-m", "consumers", "money").says("healed a gap in the log: 100 orders")
-    customer = shop.customer("ann", 1_000_000)
+def test_the_shop_finds_nothing_of_the_application(shop: Shop) -> None:
+    packages = [path.parent.name for path in PROJECT.glob("*/__init__.py")]
+    assert shop.importable(*packages) == ["unified_log"]
 
-    def moves_on() -> None:
-        stood, _ = shop.total
-        eventually(lambda: shop.total[0] > stood + 100, "the total")
 
-    moves_on()
-    consumer.kill()
+def test_its_migrations_stay_its_own(shop: Shop) -> None:
+    known = shop.connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    assert known == [("log",)]
+
+
+def test_orders_from_before_the_log_are_read_from_it(shop: Shop) -> None:
+    shop.takings()
+    eventually(shop.exact, "all orders")
+    assert shop.world.value("SELECT records_healed FROM checkpoints") == 0
+    assert shop.standing.orders == 100
+
+
+def moves_on(shop: Shop) -> None:
+    stood = shop.standing.position
+    eventually(lambda: shop.standing.position > stood + 50, "orders that are counted")
+
+
+def test_it_is_exact_through_crashes_and_a_log_that_is_wiped(shop: Shop) -> None:
+    customer = shop.places(1_000_000)
+    for _ in range(3):
+        consumer = shop.takings(BATCH_SIZE="3")
+        with killed_midway(shop.world, consumer, "takings"):
+            pass  # the customer does it
     eventually(lambda: shop.world.value(BEHIND) > 100, "what the log alone could tell")
     flush(shop.world)
-    shop.run("-m", "consumers", "money").says("healed a gap in the log")
-    moves_on()
+    shop.takings().says("healed a gap in the log")
+    moves_on(shop)
     customer.kill()
     eventually(shop.exact, "the exact total")
     assert shop.world.value("SELECT count(*) FROM staged_log_records") == 0
-    assert shop.world.value(FROM_THE_LOG) > 100
+    assert shop.world.value("SELECT records_healed FROM checkpoints") > 100
 
 
-def test_each_order_has_its_receipt_but_for_those_of_before(
-    opened: Callable[[str], Shop], receiver: Receiver
-) -> None:
-    shop = opened("abc")
-    shop.run("-m", "streamer").says("leading")
-    shop.worker(receiver.url)
-    assert shop.customer("ann", 50).ends() == 0
-    eventually(lambda: shop.delivered(150), "all receipts")
-    told = [json.loads(request.body) for request in receiver.requests]
-    assert {receipt["type"] for receipt in told} == {"order.receipt"}
-    orders: dict[int, Decimal] = dict(
-        shop.connection.execute("SELECT id, amount FROM orders WHERE id > 100")
-    )
-    assert Counter(receipt["data"]["ride_id"] for receipt in told) == Counter(orders.keys())
-    assert all(
-        receipt["data"]["amount"] == float(orders[receipt["data"]["ride_id"]]) for receipt in told
-    )
+def test_an_order_that_commits_late_is_waited_for(shop: Shop) -> None:
+    shop.takings()
+    with psycopg.connect(shop.world.postgres_url) as late:
+        [position] = one_row(late.execute(ORDER, [5]))
+        assert shop.places(20).ends() == 0
+        eventually(lambda: shop.standing.position == position - 1, "all that came before it")
+        assert shop.world.value("SELECT last_sent_id FROM streamer_state") == position - 1
+    eventually(shop.exact, "all orders")
+    assert shop.world.value("SELECT records_healed FROM checkpoints") == 0
+
+
+def test_an_order_that_is_refused_is_held_out_and_counts_after_a_retry(shop: Shop) -> None:
+    shop.connection.execute("ALTER TABLE takings ADD CONSTRAINT small CHECK (largest < 10000)")
+    consumer = shop.takings()
+    [position] = one_row(shop.connection.execute(ORDER, [12_345]))
+    consumer.says(f"{NAME} held out order.create {position}")
+    assert shop.places(20).ends() == 0
+    eventually(lambda: shop.standing[:2] == (position + 20, 120), "all others")
+    consumer.kill()
+    shop.connection.execute("ALTER TABLE takings DROP CONSTRAINT small")
+    consumer = shop.takings()
+    with killed_midway(shop.world, consumer, "takings"):
+        retry = shop.run("unified_log.held_out", "retry", KIND, NAME, str(position))
+        assert retry.ends() == 0
+    shop.takings().says(f"{NAME} counts order.create {position}, which was held out")
+    assert shop.exact()
+    assert shop.world.value("SELECT count(*) FROM held_out_records") == 0

@@ -86,14 +86,18 @@ class Reader:
             if ours and number > ride_id:
                 self.heal(ride_id, prev)
                 assert number not in self.rides
-                if type_ == RIDE:
-                    ride = json.loads(data, parse_float=Decimal)
-                    self.rides[number] = Decimal(ride["distance"])
+                self.count_one(number, type_, data)
                 ride_id = number
         return redis_id, ride_id
 
     def heal(self, after: int, upto: int) -> None:
-        self.rides.update(self.query(HEAL, after=after, upto=upto))
+        for record in self.query(HEAL, after=after, upto=upto):
+            self.count_one(*record)
+
+    def count_one(self, number: int, type_: str, data: str | bytes) -> None:
+        if type_ == RIDE:
+            ride = json.loads(data, parse_float=Decimal)
+            self.rides[number] = Decimal(ride["distance"])
 
     def shares(self, last_sent: int, term: str, replaced: list[str], after: int, upto: int) -> bool:
         ride_id, known = self.stored

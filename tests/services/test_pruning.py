@@ -14,10 +14,11 @@ from api import booking, pruning
 from api.pool import open_pool
 from api.prepared import Row
 from rocket_rides.cells import CELL_SIZE
+from rocket_rides.locks import Lock
 from tests.support.api import Api
 from tests.support.disasters import trigger
 from tests.support.world import World, eventually
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 from unified_log.process import Stop
 
 DAYS = 30

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from lab.chaos.backup import Backup
+from rocket_rides import sessions
 from rocket_rides.health import is_at_work
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.clusters import restore
@@ -20,7 +21,6 @@ from tests.support.receiver import (
     refuse,
 )
 from tests.support.world import World, drain, eventually
-from unified_log import sessions
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.streamer.drain import Step as SendStep
 

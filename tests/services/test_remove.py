@@ -2,9 +2,11 @@
 
 import pytest
 
+from rocket_rides import sessions
 from tests.support.resets import ask
 from tests.support.world import World, catch_up, eventually, exact, transaction
-from unified_log import database, sessions
+from unified_log import database
+from unified_log.sessions import reader, starting
 
 ADD = "INSERT INTO checkpoints (kind, name) VALUES (%s, %s)"
 THERE = "SELECT kind, name FROM checkpoints ORDER BY kind, name"
@@ -127,8 +129,8 @@ def test_a_reader_that_is_not_there_is_not_removed(world: World) -> None:
     assert said(world, 1, "total", "a") == (
         "not removed: there is no reader total a; there is none"
     )
-    for reader in (("outside", "a\nb"), ("billing", "a")):
-        world.connection.execute(ADD, reader)
+    for given in (("outside", "a\nb"), ("billing", "a")):
+        world.connection.execute(ADD, given)
     assert said(world, 1, "total", "a") == (
         "not removed: there is no reader total a; there is billing a, outside a b"
     )
@@ -138,9 +140,9 @@ def test_a_reader_that_is_not_there_is_not_removed(world: World) -> None:
 @pytest.mark.parametrize(
     ("kind", "session"),
     [
-        ("total", "consumer mine"),
-        ("total", "consumer mine (starting)"),
-        ("ratings", sessions.reader("ratings", "mine")),
+        ("total", "reader total mine"),
+        ("total", "reader total mine (starting)"),
+        ("ratings", reader("ratings", "mine")),
         ("rollup", sessions.ROLLUP),
     ],
 )
@@ -158,7 +160,7 @@ def test_a_reader_that_is_running_is_not_removed(world: World, kind: str, sessio
     "session",
     [
         sessions.receipts("worker"),
-        sessions.starting(sessions.receipts("worker")),
+        starting(sessions.receipts("worker")),
         sessions.inbox("worker"),
     ],
 )

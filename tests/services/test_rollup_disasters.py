@@ -17,6 +17,7 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.step import Step
 from lab.chaos.backup import Backup
+from rocket_rides.rollup import ick_keys, rollup_key
 from tests.support.clusters import each_stream_server, restore
 from tests.support.disasters import flush, stranded
 from tests.support.entries import RIDE
@@ -35,7 +36,6 @@ from tests.support.world import World, eventually, transaction
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.log import Staged
-from unified_log.log.names import ick_keys, rollup_key
 from unified_log.process import Stop
 from unified_log.readers.checkpoint import Checkpoint
 from unified_log.readers.running import IDLE_ROUND, rounds

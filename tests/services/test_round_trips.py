@@ -11,7 +11,6 @@ import pytest
 from consumers.receipts.worker import IDLE_ROUND as WORKERS_IDLE_ROUND
 from demo.embedded.servers import Redis
 from rocket_rides.settings import PROJECT
-from streamer.__main__ import IDLE_POLL
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
@@ -25,6 +24,7 @@ from unified_log.readers.running import IDLE_ROUND
 from unified_log.streamer import checks
 from unified_log.streamer.doorbell import Doorbell
 from unified_log.streamer.drain import Streamer
+from unified_log.streamer.leading import IDLE_POLL
 from unified_log.streamer.trimming import Caps, Trimmer
 from unified_log.streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from watch.watching import UNSEEN

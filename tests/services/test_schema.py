@@ -11,15 +11,15 @@ from alembic.util import CommandError
 
 import migrations
 from migrations import config, upgrade
+from rocket_rides import revisions
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
-from unified_log import database
 from unified_log.errors import Unavailable
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
-    assert ScriptDirectory.from_config(config("")).get_current_head() == database.REVISION
-    database.require_current_schema(world.connection)
+    assert ScriptDirectory.from_config(config("")).get_current_head() == revisions.REVISION
+    revisions.require_current_schema(world.connection)
 
 
 @pytest.mark.parametrize("name", ["a%41b", "a%b", "a%(b)s"])
@@ -47,7 +47,7 @@ def test_a_second_revision_would_apply(world: World, tmp_path: Path) -> None:
     command.upgrade(both, "head")
     assert world.value("SELECT count(*) FROM rides WHERE tip IS NULL") == 1
     with pytest.raises(Unavailable, match="schema is 0011, newer than this code"):
-        database.require_current_schema(world.connection)
+        revisions.require_current_schema(world.connection)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(
     world.connection.execute(change)
     advice = "of an earlier design, which this code can't upgrade; start with an empty"
     with pytest.raises(Unavailable, match=f"schema is {revision}.*{advice}"):
-        database.require_current_schema(world.connection)
+        revisions.require_current_schema(world.connection)
     with pytest.raises(CommandError, match=f"schema is {revision}.*{advice}"):
         upgrade(world.postgres_url)
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from rocket_rides.fleet import no_fleet_on
+from tests.support.world import THE_FLEETS
 
 AWAY = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 COMMANDS = {
     "psql": ("demo.embedded.psql",),
     "log": ("unified_log.log",),
     "break": ("demo.breaking", "freeze"),
+    "held-out": ("unified_log.held_out", "list"),
     "dead-letters": ("consumers.receipts.dead", "list"),
     "reconcile": ("analytics.reconcile",),
 }
@@ -35,7 +37,7 @@ def refused_by(command: str, **settings: str) -> str:
     """The one line that it prints before it ends."""
     done = subprocess.run(
         [sys.executable, "-m", *COMMANDS[command]],
-        env=os.environ | settings,
+        env=os.environ | THE_FLEETS | settings,
         capture_output=True,
         text=True,
         timeout=60,

@@ -42,7 +42,7 @@ def test_it_says_that_all_is_well_or_what_is_not(world: World) -> None:
         code, said = run(world)
     assert code == 1  # nobody reads
     assert "NOT WELL: the total consumer0 is not at work in any process" in said
-    with at_work(world, "consumer consumer0"):
+    with at_work(world, "reader total consumer0"):
         world.send("539.837")
         catch_up(consumer)
         code, said = run(world, "--json")

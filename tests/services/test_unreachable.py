@@ -10,6 +10,7 @@ from api.outages import WhyUnreachable
 from api.pool import UNREACHABLE
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
+from rocket_rides import revisions
 from tests.support.hosts import SECRET, url_of
 from tests.support.world import World, eventually
 from unified_log import database
@@ -57,7 +58,7 @@ def test_a_search_path_that_leads_nowhere_is_not_told_as_a_missing_schema(world:
         database.connect(nowhere, "test") as session,
         pytest.raises(Unavailable, match="search_path names no schema that exists"),
     ):
-        database.require_current_schema(session)
+        revisions.require_current_schema(session)
 
 
 def test_the_api_logs_the_same_in_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from redis import Redis
 
 from consumers.rollup.ick import Ick, writes_key
-from unified_log.log.names import ick_keys
+from rocket_rides.rollup import ick_keys
 
 NOTHING: list[bytes | None] = [None] * 4
 

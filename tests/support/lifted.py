@@ -1,87 +1,126 @@
-"""What one lifts: copied, renamed and run as docs/lift-it.md says, with nothing else."""
+"""The shop of `tests/support/orders/`, with a log as docs/lift-it.md says, and nothing else."""
 
-import os
 import re
+import shutil
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
 
 import psycopg
 
-from lab.processes import start
+from lab.processes import clean_environment, start
 from rocket_rides.settings import PROJECT
-from tests.support.orders import shop
-from tests.support.receipts import SECRET
 from tests.support.world import Service, World
+from unified_log.database import one_row
 
 PAGE = (PROJECT / "docs/lift-it.md").read_text()
-COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-*COPY, RENAME = COMMANDS
-[YOUR_TABLE] = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+REVISION, HANDLER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ORDERS = PROJECT / "tests/support/orders"
+KIND, NAME = "takings", "main"
+
 BEFORE = """
-    INSERT INTO orders (customer, amount) SELECT 'early', n + 0.25 FROM generate_series(1, %s) n
+    INSERT INTO orders (id, customer, amount)
+    SELECT gen_random_uuid(), 'early', n + 0.25 FROM generate_series(1, %s) n
 """
-TRUTH = "SELECT max(id), sum(amount) FROM orders"
+STANDING = """
+    SELECT position, orders, amount, largest FROM takings JOIN checkpoints USING (kind, name)
+    WHERE name = %s
+"""
+TRUTH = "SELECT max(position), count(*), sum(amount), max(amount) FROM orders"
+
+IMPORTABLE = """
+import importlib.util, sys
+print(*filter(importlib.util.find_spec, sys.argv[1:]))
+"""
 
 
-def lift(parts: str, folder: Path) -> None:
-    """Do what the page says, for these of its parts."""
-    copied = [commands for commands in COPY if commands[3] in parts]
-    assert len(copied) == len(parts)
-    for commands in (*copied, RENAME):
-        subprocess.run(
-            ["/bin/bash", "-euo", "pipefail", "-c", commands],
-            cwd=PROJECT,
-            env={**os.environ, "LIFTED": str(folder)},
-            check=True,
-        )
-    (folder / "migrations/kinds").mkdir()
-    (folder / "migrations/kinds/1_orders.sql").write_text(YOUR_TABLE)
+class Standing(NamedTuple):
+    """Where the handler stands, and its state."""
+
+    position: int
+    orders: int
+    amount: Decimal
+    largest: Decimal
+
+
+def environment() -> dict[str, str]:
+    """This process' own, without what leads to the project's code."""
+    leading = {"PYTHONPATH", "UNIFIED_LOG_SETTINGS"}
+    return {name: value for name, value in clean_environment().items() if name not in leading}
+
+
+def install(folder: Path) -> None:
+    """Build the package, and unpack it into a folder."""
+    build = [
+        sys.executable,
+        "-m",
+        "uv",
+        "build",
+        "--quiet",
+        "--wheel",
+        "--out-dir",
+        folder,
+        PROJECT,
+    ]
+    subprocess.run(build, check=True)
+    [wheel] = folder.glob("unified_log-*.whl")
+    ZipFile(wheel).extractall(folder)
 
 
 class Shop:
-    """The shop, with its orders of before, and the parts that it has lifted.
+    """The shop, in a folder of its own, with some orders from before its log."""
 
-    The ids of those orders begin at 1, so it can only be cell 0.
-    """
-
-    def __init__(self, parts: str, world: World, cell: int = 0) -> None:
+    def __init__(self, world: World, before: int = 100) -> None:
         self.world = world
-        self.cell = {"CELL": str(cell)}
-        self.folder = world.folder / "lifted"
-        self.folder.mkdir()
-        lift(parts, self.folder)
+        self.folder = world.folder / "shop"
+        shutil.copytree(
+            ORDERS, self.folder / "orders", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        install(self.folder)
         self.connection: psycopg.Connection = world.connect()
-        self.connection.execute(shop.TABLE)
-        self.connection.execute(BEFORE, [100])
-        assert self.run("-m", "migrations").ends() == 0
+        self.upgrade("orders")
+        self.connection.execute(BEFORE, [before])
+        (self.folder / "orders/migrations/versions/2_log.py").write_text(REVISION)
+        (self.folder / "orders/takings.py").write_text(HANDLER)
+        self.upgrade("head")
 
-    def run(self, *arguments: str, **settings: str) -> Service:
-        """Start Python with these arguments, in the lifted folder, where it finds no other code."""
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        path = self.world.new_output(Path(arguments[-1]).name)
+    def upgrade(self, revision: str) -> None:
+        """Run the shop's migrations."""
+        migrated = self.run("alembic", "-c", "orders/alembic.ini", "upgrade", revision)
+        assert migrated.ends() == 0, migrated.output.read_text()
+
+    def run(self, module: str, *arguments: str, **settings: str) -> Service:
+        """Start a module of the shop, or of what it has installed."""
+        path = self.world.new_output(module)
         with path.open("wb") as output:
-            given = inherited | self.world.settings | self.cell | settings
-            process = start([sys.executable, *arguments], given, output, self.folder)
+            given = environment() | self.world.settings | settings
+            command = [sys.executable, "-m", module, *arguments]
+            process = start(command, given, output, self.folder)
         return self.world.started(Service(process, path))
 
-    def customer(self, name: str, orders: int) -> Service:
-        """Somebody who places orders, one after another."""
-        return self.run(shop.__file__, name, str(orders))
+    def importable(self, *packages: str) -> list[str]:
+        """Those that the shop's processes find."""
+        command = [sys.executable, "-c", IMPORTABLE, *packages]
+        found = subprocess.run(
+            command, cwd=self.folder, env=environment(), check=True, capture_output=True
+        )
+        return found.stdout.decode().split()
 
-    def worker(self, url: str) -> Service:
-        """Who delivers the receipts."""
-        given = {"RECEIPT_URL": url, "RECEIPT_SECRET": SECRET, "SWEEP_AFTER": "0.1"}
-        return self.run("-m", "consumers.receipts", "one", **given).says("delivers receipts")
+    def places(self, number: int) -> Service:
+        """A customer who places so many orders, one after another."""
+        return self.run("orders.place", "ann", str(number))
 
-    def delivered(self, orders: int) -> bool:
-        """Whether all receipts up to that order have an outcome."""
-        return self.world.value("SELECT complete_to FROM receipts_state") == orders
+    def takings(self, **settings: str) -> Service:
+        return self.run("orders.takings", NAME, **settings).says("stands at")
 
     @property
-    def total(self) -> tuple[int, object]:
-        """Where the only consumer stands, and its total."""
-        return self.world.standing("money")
+    def standing(self) -> Standing:
+        """As committed; the handler must have begun."""
+        return Standing(*one_row(self.connection.execute(STANDING, [NAME])))
 
     def exact(self) -> bool:
-        return self.total == self.connection.execute(TRUTH).fetchone()
+        """Whether the handler has counted every order."""
+        return self.standing == self.connection.execute(TRUTH).fetchone()

@@ -3,11 +3,11 @@
 import sys
 
 from analytics.nightly.__main__ import Reconciler
-from rocket_rides import settings
+from rocket_rides import service, settings
 from unified_log import process
 
 if __name__ == "__main__":
     config = settings.load()
-    process.begin(config)
+    service.begin(config)
     command = [sys.executable, "-c", sys.argv[1]]
-    Reconciler(config, process.Stop().on_signals(), command, first_pause=0.2).run()
+    Reconciler(config, service.stop_on_signals(), command, first_pause=0.2).run()

@@ -12,14 +12,13 @@ import redis
 
 from consumers.receipts.courier import Courier
 from consumers.receipts.delivery import Delivery
-from consumers.receipts.group import Group
+from consumers.receipts.group import Group, name_of
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
 from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World
 from unified_log import database, session_settings
-from unified_log.groups import name_of
 from unified_log.log import Log
 from unified_log.readers.ours import KnownTerms
 from unified_log.readers.report import Report

@@ -4,8 +4,9 @@ from decimal import Decimal
 
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
+from rocket_rides.locks import Lock
 from tests.support.world import World, drain, take
-from unified_log.locks import Lock, try_lock
+from unified_log.locks import try_lock
 
 KEPT = "SELECT minute::text, rides, distance FROM ride_minutes WHERE rides > 0 ORDER BY minute"
 TRUE = """

@@ -1,5 +1,6 @@
 """Made-up facts of a whole fleet: every field has a value, and no two have the same."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 from tests.support.facts import (
@@ -26,6 +27,7 @@ KINDS = (
     "total_held",
     "reader_gone",
     "reader_behind",
+    "reader_recounts",
     "minutes_wrong",
     "minutes_held",
     "receipts_missing",
@@ -60,7 +62,7 @@ def total(name: str, behind: int = 0, metres: str = "263412.305") -> Reader:
 
 
 READERS = (
-    total("consumer0"),
+    replace(total("consumer0"), held_out=17, dropped=18),
     total("consumer1", behind=10, metres="258001.001"),
     rollup(ride=999, records_behind=1, seconds_behind=0.5, latency_seconds=0.3, counts=COUNTS),
     Reader("outside", "latecomer", None, 0, 1000, 500.0, counts=COUNTS),

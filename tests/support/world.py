@@ -29,6 +29,9 @@ PATIENCE = float(os.environ.get("TESTS_PATIENCE", "30"))
 
 T = TypeVar("T")
 
+# The commands of the log take the services' settings, as in a fleet.
+THE_FLEETS = {"UNIFIED_LOG_SETTINGS": "rocket_rides.settings:load"}
+
 TAKE_RIDES = """
     WITH ride AS (
         INSERT INTO rides (distance, created_at)
@@ -103,7 +106,7 @@ class World:
     def service(self, module: str, *arguments: str, **environment: str) -> "Service":
         """Start `python -m module` on this world's servers."""
         output = self.new_output(module)
-        given = os.environ | self.settings | environment
+        given = os.environ | THE_FLEETS | self.settings | environment
         return self.started(Service(Process(module, arguments, given, output), output))
 
     def new_output(self, name: str) -> Path:

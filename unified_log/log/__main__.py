@@ -2,7 +2,7 @@
 
     python -m unified_log.log --from 14:30 --to 14:35
     python -m unified_log.log --from 521 --to 530 --json
-    python -m unified_log.log --reverse --count 10 --type rating.create
+    python -m unified_log.log --reverse --count 10 --type order.create
     python -m unified_log.log --follow
     python -m unified_log.log --pending
 
@@ -35,9 +35,8 @@ from collections.abc import Iterator, Sequence
 
 import redis
 
-from rocket_rides import fleet, settings
-from unified_log import durations, words
-from unified_log.errors import in_one_line
+from unified_log import durations, settings, words
+from unified_log.errors import Refused, in_one_line
 from unified_log.log import LARGEST_ID, Log, lines, pending, places
 from unified_log.log.queries import Query, selected
 from unified_log.process import Parser
@@ -64,7 +63,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--reverse", action="store_true", help="the newest entries first")
     parser.add_argument("--count", type=_count, metavar="N", help="at most so many entries")
-    parser.add_argument("--type", type=os.fsencode, help="only records of it, as in ride.create")
+    parser.add_argument("--type", type=os.fsencode, help="only records of it, as in order.create")
     parser.add_argument("--follow", action="store_true", help="wait for new entries, until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
     parser.add_argument(
@@ -132,12 +131,14 @@ def main() -> None:
             raise SystemExit(f"stdout can't be written: {error.strerror}") from None
     except redis.ConnectionError as error:
         reason = in_one_line(error).removeprefix("Redis: ").rstrip(".")
-        nobody = fleet.not_started(config.data_dir) if config.embedded_redis else ""
-        raise SystemExit(nobody or f"Redis can't be reached: {reason}") from None
+        absent = config.why_absent(config.log_url)
+        raise SystemExit(absent or f"Redis can't be reached: {reason}") from None
     except redis.RedisError as error:
         is_other = "WRONGTYPE" in str(error)
         name = words.escaped(config.stream_name)
         raise SystemExit(f"{name} is no stream" if is_other else in_one_line(error)) from None
+    except Refused as reason:
+        raise SystemExit(in_one_line(reason)) from None
     except places.Backwards as refusal:
         Parser(PROGRAM, None).error(str(refusal))
 

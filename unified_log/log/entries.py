@@ -2,7 +2,7 @@
 
 An entry is, in fields and values,
 
-    id 521  type ride.create  data {"id": 521, "distance": 539.837}  prev 520  term 5f3a…
+    id 521  type order.create  data {"id": 521, "amount": 539.83}  prev 520  term 5f3a…
 
 `id` is its *position*, which all kinds of records draw from one sequence; `type` says what `data`,
 the record's public JSON, is about. `prev` is the position of the record before it, so that a reader

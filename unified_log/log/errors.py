@@ -7,7 +7,7 @@ import redis
 
 from unified_log.errors import Refused
 
-# Redis Cluster's answers that no waiting changes: the log, or the rollup's set, is elsewhere.
+# Redis Cluster's answers that no waiting changes: the key is elsewhere.
 ELSEWHERE = ("MOVED", "ASK", "CROSSSLOT")
 
 

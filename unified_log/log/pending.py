@@ -1,10 +1,9 @@
-"""What the log's consumer groups have in flight: `make log ARGS=--pending`.
+"""What the log's consumer groups have in flight: `python -m unified_log.log --pending`.
 
 A group hands each entry to one of its members, and keeps it *pending* until it is acknowledged. Of
 each group of the stream, whoever made it, there is a line about itself, one about each member, and
 one about each pending entry, by id: whose it is, how long ago it was handed to it, and how often it
-was handed to anyone. Receipts are acknowledged once they are in their queue in Postgres: what stays
-pending here was read by a worker that hangs or died.
+was handed to anyone. What stays pending was read by a member that hangs or died.
 """
 
 from collections.abc import Iterator

@@ -90,8 +90,8 @@ def parse(text: str) -> Place:
     if _ID.fullmatch(text) and max(as_numbers(text)) <= LARGEST_PART:
         return Id(as_numbers(text))
     if match := _TIME_OF_DAY.fullmatch(text):
-        hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return TimeOfDay(((hours * 60 + minutes) * 60 + seconds) * 1000)
+        parts = zip(match.groups(), (3600, 60, 1), strict=True)
+        return TimeOfDay(sum(int(part or 0) * seconds for part, seconds in parts) * 1000)
     try:
         if text.endswith(UNITS):
             return Age(durations.seconds(text))

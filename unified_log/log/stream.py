@@ -1,7 +1,4 @@
-"""The stream that holds the log: appending, reading and trimming.
-
-The commands of consumer groups are in `consumers/receipts/group.py`.
-"""
+"""The stream that holds the log: appending, reading and trimming."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

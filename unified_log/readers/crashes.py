@@ -1,7 +1,7 @@
 """Counting injected crashes: each undoes its own transaction, so it is counted by a later one.
 
 The process owes the count, over all of its sessions, and settles it before it works again. What it
-owes is lost with it, or with the connection on which it settles: no total depends on it.
+owes is lost with it, or with the connection on which it settles: no state depends on it.
 """
 
 from collections.abc import Iterator

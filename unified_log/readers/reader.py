@@ -85,7 +85,7 @@ class Reader(Generic[H]):
         """Seconds to rest before the next round, which waits for news by itself.
 
         A reader that is behind rests for twice as long as it works, so that catching up does not
-        slow down those who take rides.
+        slow down those who write.
         """
         rests = self.behind and self._batch_size >= SMALLEST_BATCH
         return min(REST * self._took, LONGEST_REST) if rests else 0

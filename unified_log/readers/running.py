@@ -1,22 +1,25 @@
 """Running a reader as a process: round after round, despite crashes and lost servers."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import psycopg
 import redis
 
-from rocket_rides import settings, telemetry
-from unified_log import database, process, sessions
+from unified_log import database, process, sessions, settings
 from unified_log.faults import crashing
 from unified_log.log import Log
 from unified_log.readers.crashes import Crashes
 from unified_log.readers.reader import H, Reader
+from unified_log.readers.report import Report
 from unified_log.readers.round import Round, Step
 from unified_log.waiting import LimitedWarning, Progress, delays
 
+NAME_LENGTH = 64  # characters, at most, in a consumer's name: the schema says so too
 IDLE_ROUND = 0.5  # seconds
 HELD_POLL = 0.0005  # seconds; the streamer commits right after it has sent
 TIMEOUT = "10s"
@@ -47,10 +50,12 @@ def run(
     observers: Sequence[Observer[Reader[H]]],
     config: settings.Settings,
     stop: process.Stop,
+    crash_rate: float = 0,
 ) -> None:
     """Read the log until `stop`, with a new handler for each session with the servers.
 
-    Each observer is called after each round that was committed.
+    Each observer is called after each round that was committed. At the given rate a round crashes
+    halfway, on purpose.
     """
     crashes = Crashes()
 
@@ -64,13 +69,13 @@ def run(
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            database.require_current_schema(connection, config.cell)
+            config.require_schema(connection)
             database.require_writable(connection)
             reader = Reader(log, handler(connection, name), config.batch_size)
             crashes.settle(reader.checkpoint)
             progress.announce(f"{name} stands at {reader.at.position}, {reader.handler}")
             with crashes.noted():
-                rounds(reader, observers, connection, progress, stop, config.crash_rate)
+                rounds(reader, observers, connection, progress, stop, crash_rate)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 
@@ -107,6 +112,12 @@ def rounds(
             stop.wait(pause)
 
 
+def program() -> str:
+    """The module that was run, such as `shop.takings`."""
+    spec = sys.modules["__main__"].__spec__
+    return spec.name.removesuffix(".__main__") if spec else Path(sys.argv[0]).stem
+
+
 def parse_name(program: str, description: str | None) -> str:
     """The consumer's name from the command line."""
     parser = process.Parser(f"python -m {program}", description)
@@ -117,19 +128,16 @@ def parse_name(program: str, description: str | None) -> str:
 
 def consumer_name(name: str) -> str:
     """Check a consumer's name. Raises argparse.ArgumentTypeError."""
-    if not name.strip() or len(name) > settings.NAME_LENGTH or not name.isprintable():
+    if not name.strip() or len(name) > NAME_LENGTH or not name.isprintable():
         raise argparse.ArgumentTypeError(
-            f"a consumer's name has 1 to {settings.NAME_LENGTH} printable characters"
+            f"a consumer's name has 1 to {NAME_LENGTH} printable characters"
         )
     return name
 
 
-def start(consumer: str, service: str = "consumer") -> tuple[settings.Settings, process.Stop]:
-    """Start a consumer's process: load the settings, log to stdout, and stop on a signal.
-
-    Telemetry, if it is exported, bears the name of the `service`.
-    """
+def main(handler: type[H], description: str | None) -> None:
+    """Be `python -m MODULE NAME`, a consumer with this handler, until SIGTERM or SIGINT."""
+    name = parse_name(program(), description)
     config = settings.load()
-    process.begin(config, consumer=consumer)
-    telemetry.begin(config, service)
-    return config, process.Stop().on_signals()
+    config.begin_logging()
+    run(name, handler, [Report(name)], config, process.Stop().on_signals())

@@ -7,7 +7,7 @@ held out (`unified_log/readers/held_out.py`).
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from rocket_rides import telemetry
+from unified_log import spans
 from unified_log.faults import reached
 from unified_log.log import Invalid
 from unified_log.readers.checkpoint import Checkpoint, Place
@@ -102,7 +102,7 @@ class Taking(Generic[H]):
         """
         name, count = self._handler.name, len(items)
         with (
-            telemetry.batch_taken(self._stream, name, count, batch.traces.values()),
+            spans.batch_taken(self._stream, name, count, batch.traces.values()),
             self._connection.transaction(),
         ):
             self._handler.fence()

@@ -5,6 +5,11 @@
 -- Times are instants. Where rows are updated often, pages keep free space (fillfactor), so that an
 -- update stays in its page.
 
+-- In the first schema of the caller's search_path. Functions keep this path (FROM CURRENT): no
+-- caller's, and no temporary table, misleads them. `4_data.sql` ends with the caller's own again.
+SELECT set_config('unified_log.callers_path', current_setting('search_path'), true);
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+
 
 -- ------------------------------------------------------------------ the version
 
@@ -72,7 +77,7 @@ END $$;
 -- row. `attach()` writes it, and generates the view `log_records` from it.
 CREATE TABLE log_kinds (
     type text PRIMARY KEY CONSTRAINT log_kinds_type
-        CHECK (type ~ '^[a-z][a-z0-9_]*([.][a-z0-9_]+)+$' AND length(type) <= 64),
+        CHECK (type ~ '^[a-z][a-z0-9_]*([.][a-z0-9_]+)+$' AND length(type) <= 57),
     source regclass NOT NULL, -- the table
     position_column name NOT NULL,
     created_at_column name NOT NULL,
@@ -116,23 +121,26 @@ CREATE TABLE staged_log_records (
 -- SERIALIZABLE transaction takes no predicate lock for it.
 CREATE SEQUENCE doorbell;
 
--- In the schema of the tables, wherever that is; with their owner's rights, so that whoever stages
--- needs a right to this function, and to nothing else. No search_path of the caller's misleads it.
 DO $outer$
 BEGIN
     EXECUTE format($create$
 -- Stages a record, in the transaction that has drawn its position and inserts its row.
 --
--- It can't know whether another transaction drew it: the barrier watches only the one that did, so
--- the log may already have passed such a position. Whoever rings the bell also disarms it, so that
--- the next records need not ring.
+-- With its owner's rights: whoever stages needs a right to this function, and to nothing else.
+--
+-- It refuses a position that nobody has drawn. It can't know whether another transaction drew it: the
+-- barrier watches only the one that did, so the log may already have passed such a position. It does
+-- not look whether the log has: that would read the row of streamer_state, whose chain of versions
+-- grows while a snapshot is held, for every record. The leader warns of stranded records instead.
+--
+-- Whoever rings the bell also disarms it, so that the next records need not ring.
 CREATE FUNCTION stage(
     "position" bigint, type text, data jsonb, traceparent text DEFAULT NULL, tracestate text DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, %1$I, pg_temp
+) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
 #variable_conflict use_variable
 BEGIN
-    IF ("position" > %2$s AND "position" <= pg_sequence_last_value('log_position')) IS NOT TRUE THEN
+    IF ("position" > %s AND "position" <= pg_sequence_last_value('log_position')) IS NOT TRUE THEN
         RAISE EXCEPTION 'position %% was not drawn from the sequence log_position',
             coalesce("position"::text, 'null') USING ERRCODE = 'check_violation';
     END IF;
@@ -141,7 +149,7 @@ BEGIN
         PERFORM pg_notify('doorbell', setval('doorbell', 1, false)::text);
     END IF;
 END $$;
-    $create$, current_schema(), cell_start());
+    $create$, cell_start());
 END $outer$;
 
 REVOKE EXECUTE ON FUNCTION stage FROM PUBLIC;
@@ -281,6 +289,8 @@ CREATE TABLE held_out_records (
 
 -- Asked about with every batch: nearly always empty.
 CREATE INDEX held_out_records_retry ON held_out_records (kind, name) WHERE retry;
+-- Those that wait for a decision: looking at them does not visit those that were dropped.
+CREATE INDEX held_out_records_undecided ON held_out_records (kind, name) WHERE dropped_at IS NULL;
 
 -- What else must look again from a position on when records up to there are repaired: functions that
 -- take the lowest position (`unified_log/repair.py`). An application adds its own.

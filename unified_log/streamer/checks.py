@@ -50,7 +50,7 @@ AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 def durability_warnings(connection: psycopg.Connection, log: Log) -> list[str]:
     """Warnings about settings of either server that could lose committed work; usually none."""
     return _of_redis(log) + [
-        f"Postgres has {name} {setting}: a crash may lose rides that were answered with 201"
+        f"Postgres has {name} {setting}: a crash may lose records whose commit was confirmed"
         for name, setting in connection.execute(DURABILITY)
     ]
 

@@ -1,19 +1,19 @@
-"""The doorbell: a ride that is taken while the leader sleeps wakes it.
+"""The doorbell: a record that is staged while the leader sleeps wakes it.
 
-So the leader sends a ride at once, without looking for one all the time. Whoever stages a record
+So the leader sends a record at once, without looking for one all the time. Whoever stages a record
 rings with a NOTIFY, in the same statement, if the bell is armed. The leader arms it only before it
-sleeps, and whoever rings disarms it (`ring_doorbell` in the schema): the first ride after a pause
-rings, and no other. Notifying each time would be expensive: such a transaction holds a lock, of
+sleeps, and whoever rings disarms it (`stage` in the schema): the first record after a pause rings,
+and no other. Notifying each time would be expensive: such a transaction holds a lock, of
 which there is one in the whole server, until its commit is on disk. So commits would queue, at a
 third of the rate.
 
-No ride is missed between the last look and the sleep. The leader arms the bell, looks once more at
-the numbers that were drawn, and only then sleeps. A ride that drew its number before that look is
+No record is missed between the last look and the sleep. The leader arms the bell, looks once more
+at the numbers that were drawn, and only then sleeps. One that drew its number before that look is
 seen; any other finds the bell armed.
 
-Nothing relies on the bell. A ring is lost when the transaction that rang is rolled back, and rides
-that were not taken by the API do not ring. So the leader also looks now and then, and arms it
-again. A leader that dies leaves it armed: then one ride rings in vain.
+Nothing relies on the bell. A ring is lost when the transaction that rang is rolled back. So the
+leader also looks now and then, and arms it again. A leader that dies leaves it armed: then one
+record rings in vain.
 """
 
 import select
@@ -39,7 +39,7 @@ class Doorbell:
         connection.execute(LISTEN)
 
     def arm(self) -> None:
-        """Have the next ride ring. Look once more before you `wait`."""
+        """Have the next record ring. Look once more before you `wait`."""
         self.armed = True
         self._connection.execute(ARM)
 

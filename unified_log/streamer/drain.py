@@ -11,8 +11,7 @@ from typing import NamedTuple, cast
 
 import psycopg
 
-from rocket_rides import telemetry
-from unified_log import terms
+from unified_log import spans, terms
 from unified_log.errors import Overtaken
 from unified_log.faults import reached
 from unified_log.log import Log, Packed, Staged, packed
@@ -51,7 +50,7 @@ class Batch(NamedTuple):
 
 
 class Streamer:
-    """Drains the outbox, on `connection`, into `log`, for the leader (`streamer/__main__.py`).
+    """Drains the outbox, on `connection`, into `log`, for the leader (`streamer/leading.py`).
 
     The connection, which holds the leader lock, is in autocommit: each statement outside a
     `transaction()` stands alone. Begins a term. Raises psycopg.Error or terms.StateLost.
@@ -93,7 +92,7 @@ class Streamer:
             if records := batch.records:
                 traces = [parse(parent, state) for _, _, _, parent, state in records if parent]
                 self.traces = [trace for trace in traces if trace]
-                with telemetry.batch_sent(self._log.name, len(records), self.traces):
+                with spans.batch_sent(self._log.name, len(records), self.traces):
                     following = self._move(batch, double_send)
         reached(Step.AFTER_COMMIT)
         if records:

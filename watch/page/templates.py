@@ -14,7 +14,7 @@ from rocket_rides.words import metres, rate, signed, size
 from unified_log.words import DASH, age, count, number, printable
 from watch.facts import MOST
 from watch.findings import since
-from watch.naming import called, decided, undecided
+from watch.naming import called, decided, lacking, undecided
 from watch.runs import AGREED, HELD, WRONG
 from watch.verdict import LATE, RECEIPTS_LATE
 
@@ -70,7 +70,7 @@ _environment = Environment(
     lstrip_blocks=True,
 )
 _words = (metres, signed, number, count, rate, age, size)
-_names = (printable, called, decided, undecided)
+_names = (printable, called, decided, lacking, undecided)
 for each in (*_words, *_names, since, clock, moment, iso, capital, sentence):
     _environment.filters[each.__name__] = each
 _environment.filters["upto_most"] = partial(number, most=MOST)

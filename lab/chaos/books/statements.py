@@ -2,8 +2,8 @@
 
 They add up the rides anew, in Postgres' exact decimals, and share nothing with the statements of
 the services. A drift of the nemesis (`lab.chaos.drifts`) is no violation while it is there. The
-outbox, and whether a total is exact at its checkpoint, are judged by `lab.chaos.trace`; the tables
-of the nightly job by `nightly.py`.
+outbox is judged by `lab.chaos.trace`, and so is each step of a total; the tables of the nightly job
+by `nightly.py`.
 """
 
 from lab.chaos.books import nightly
@@ -83,13 +83,35 @@ ATTEMPTS = """
     SELECT format('the receipt of ride %s is %s, and still leased', ride_id, outcome)
     FROM receipts WHERE outcome IS NOT NULL AND replay_at IS NULL AND lease IS NOT NULL
 """
-# A consumer of ratings is exact where it stands.
+# A total, and a consumer of ratings, has all up to where it stands, less what it holds out.
+TOTALS = """
+    SELECT format('%s has %s m in %s rides, not %s in %s', name, total_distance, rides, sum, number)
+    FROM consumer_states state JOIN checkpoints USING (kind, name) CROSS JOIN LATERAL (
+        SELECT count(*) AS number, coalesce(sum(distance), 0) AS sum
+        FROM rides LEFT JOIN held_out_records held
+        ON (held.kind, held.name, held.position) = (state.kind, state.name, id)
+        WHERE id <= checkpoints.position AND held.position IS NULL
+    ) exact WHERE (rides, total_distance) <> (number, sum + (
+        SELECT 0.001 * count(*) FROM chaos.known_drifts drift
+        WHERE is_there AND (drift.kind, victim) = (state.kind, state.name)
+    ))
+"""
 RATINGS = """
     SELECT format('%s has %s stars in %s ratings, not %s in %s', name, stars, ratings, sum, number)
-    FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN LATERAL (
+    FROM rating_sums state JOIN checkpoints USING (kind, name) CROSS JOIN LATERAL (
         SELECT count(*) AS number, coalesce(sum(rating.stars), 0) AS sum
-        FROM ratings rating WHERE id <= position
+        FROM ratings rating LEFT JOIN held_out_records held
+        ON (held.kind, held.name, held.position) = (state.kind, state.name, id)
+        WHERE id <= checkpoints.position AND held.position IS NULL
     ) exact WHERE (ratings, stars) <> (number, sum)
+"""
+# What is held out is a record, which the consumer has passed.
+HELD_OUT = """
+    SELECT format('%s holds %s %s out, and stands at %s', name, held.type, held.position,
+                  checkpoints.position)
+    FROM held_out_records held JOIN checkpoints USING (kind, name)
+    LEFT JOIN log_records record ON record.id = held.position AND record.type = held.type
+    WHERE held.position > checkpoints.position OR record.id IS NULL
 """
 # Counts agree with the tables: both are written in the same transactions.
 COUNTS = """
@@ -125,7 +147,8 @@ COUNTS = """
     ) counts WHERE coalesce(counted, 0) <> number
 """
 AT_ANY_MOMENT = (
-    *(EARLY, MINUTES, COMPLETE_MINUTES, COMPLETE_RECEIPTS, ATTEMPTS, RATINGS, COUNTS),
+    *(EARLY, MINUTES, COMPLETE_MINUTES, COMPLETE_RECEIPTS, ATTEMPTS, TOTALS, RATINGS),
+    *(HELD_OUT, COUNTS),
     *nightly.AT_ANY_MOMENT,
 )
 
@@ -156,6 +179,9 @@ ASKED = """
     SELECT format('the minute %s is to be computed anew', minute)
     FROM recomputations WHERE status = 'pending'
 """
+ALL_ACCEPTED = """
+    SELECT format('%s holds %s %s out: %s', name, type, position, reason) FROM held_out_records
+"""
 DELIVERED = """
     SELECT format('receipts are complete to position %s, not %s', complete_to, newest)
     FROM receipts_state, (SELECT coalesce(max(id), cell_start()) AS newest FROM log_records) sent
@@ -176,5 +202,5 @@ OUTCOMES = """
     FROM rides JOIN receipts ON ride_id = id
     WHERE (outcome = 'dead') <> (distance % 100.900 = 0)
 """
-NOTHING_IS_LEFT = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED)
+NOTHING_IS_LEFT = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, ALL_ACCEPTED, DELIVERED)
 WHEN_SETTLED = (*AT_ANY_MOMENT, *NOTHING_IS_LEFT, SET_ASIDE, OUTCOMES, *nightly.AT_THE_END)

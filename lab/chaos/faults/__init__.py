@@ -8,6 +8,7 @@ from lab.chaos.faults import (
     postgres_server,
     processes,
     redis_server,
+    refusals,
     shortages,
     writers,
 )
@@ -45,5 +46,6 @@ FAULTS: dict[str, Fault] = {
     "wrong-total": nightly.wrong_total,
     "wrong-minute": nightly.wrong_minute,
     "lost-outcome": nightly.lost_outcome,
+    "refused-rides": refusals.refuse,
     "warehouse-full": shortages.fill_warehouse,
 }

@@ -39,6 +39,7 @@ TABLES = {
         *("resends_skipped", "entries_not_ours"),
     ),
     "consumer_states": ("name", "total_distance", "rides", "distance_healed"),
+    "held_out_records": ("kind", "name", "position"),
     "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),
     "tamperings": ("what",),

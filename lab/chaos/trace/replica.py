@@ -49,6 +49,7 @@ class Replica:
     met: dict[str, Met] = field(default_factory=dict)  # by total
     moved: dict[str, float] = field(default_factory=dict)  # by total: when it last did
     drifts: dict[str, int] = field(default_factory=dict)  # by total: what the nemesis added
+    held: dict[str, set[int]] = field(default_factory=dict)  # by total: the rides it holds out
 
     def take(self, ride: Ride) -> None:
         self.rides[ride.id] = ride.distance
@@ -69,12 +70,16 @@ class Replica:
         return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
 
     def exact(self, name: str, ride: int) -> int:
-        """What this total must be at a ride: the exact sum, and what the nemesis has added."""
-        return self.sums[bisect_right(self.sent, ride)] + self.drifts.get(name, 0)
+        """What this total must be at a ride: the exact sum, less what it holds out.
 
-    def counted_upto(self, ride: int) -> int:
-        """How many rides a total must have counted at a ride."""
-        return self.counts[bisect_right(self.sent, ride)]
+        And what the nemesis has added.
+        """
+        held = sum(self.rides[one] for one in self.held.get(name, ()))
+        return self.sums[bisect_right(self.sent, ride)] - held + self.drifts.get(name, 0)
+
+    def counted_upto(self, name: str, ride: int) -> int:
+        """How many rides this total must have counted at a ride."""
+        return self.counts[bisect_right(self.sent, ride)] - len(self.held.get(name, ()))
 
     def with_term(self, after: int, name: int) -> Terms:
         """The terms, if this one began: in place of one that began at the same ride."""
@@ -94,6 +99,9 @@ def opened(life: Life) -> Replica:
     require({ride.id for ride in replica.staged} == unsent, "a ride has its record until sent")
     replica.terms = tuple(sorted(map(term_of, rows["terms"])))
     drifts = {(row["kind"], row["victim"], row["mark"]) for row in rows["drifts"]}
+    for row in rows["held_out_records"]:
+        if row["kind"] == TOTAL:
+            replica.held.setdefault(text(row, "name"), set()).add(number(row, "position"))
     states = {row["name"]: row for row in rows["consumer_states"]}
     for row in rows["checkpoints"]:
         if row["kind"] == "total":
@@ -105,7 +113,7 @@ def opened(life: Life) -> Replica:
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
             exact = replica.exact(name, total.ride_id)
             require(total.distance == exact, "a total is the sum of its rides")
-            rides = replica.counted_upto(total.ride_id)
+            rides = replica.counted_upto(name, total.ride_id)
             require(number(state, "rides") == rides, "a total counts its rides")
     return replica
 

@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from lab.chaos.drifts import TOTAL
-from lab.chaos.trace import specified
+from lab.chaos.trace import held_out, specified
+from lab.chaos.trace.held_out import Held, without
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
 from lab.chaos.trace.replica import Met, Replica, met_by, number, text, total_of
@@ -21,16 +22,24 @@ class TotalsJudge:
 
     def moves(self, did: Did, at: float) -> None:
         """Judge the checkpoints that move, each with its total, which may have been reset."""
-        totals = {change.row["name"]: change.row for change in did["consumer_states"]}
+        totals = {text(change.row, "name"): change.row for change in did["consumer_states"]}
         rows = (change.row for change in did["resets"])
         reset = {row["consumer_name"] for row in rows if row["status"] == "applied"}
+        held = held_out.note(self.replica, did)
         for change in did["checkpoints"]:
             require(change.what != "D", "nobody deletes a checkpoint")
             name = text(change.row, "name")
             if change.row["kind"] == "total":
                 total = totals.pop(name, {})
+                was = self.replica.totals.get(name)
                 self._moves(name, change.row, total, at, is_reset=name in reset)
-        require(not totals, "a total moves with its checkpoint")
+                then, of = self.replica.totals[name], held.pop(name, Held())
+                more = held_out.passes(of, was, then, is_reset=name in reset)
+                self.steps["holds out"] += more
+        for name, total in totals.items():
+            held_out.retries(self.replica, name, total, held.pop(name, Held()))
+            self.steps["retries"] += 1
+        require(not held, "what is held out changes with the total, or the checkpoint")
 
     def makes_wrong(self, did: Did) -> None:
         """Note a drift of a total: a millimetre too much. The books judge the other kinds."""
@@ -58,7 +67,7 @@ class TotalsJudge:
             self._counts(name, was, then, met, at)
             met = Met()  # as it was judged
         if counted:
-            rides = replica.counted_upto(then.ride_id)
+            rides = replica.counted_upto(name, then.ride_id)
             require(number(counted, "rides") == rides, "a total counts its rides")
         require(met == Met(), "gaps and re-sends are counted where entries are read")
         replica.totals[name], replica.met[name] = then, now
@@ -92,7 +101,8 @@ class TotalsJudge:
         if is_older or self.log.may_differ(read, since, at):
             self.steps["counts, unseen"] += 1
         else:
-            self._counts_exactly([one.entry for one in read], was, then, met)
+            held = replica.held.get(name, set())
+            self._counts_exactly([without(one.entry, held) for one in read], was, then, met, held)
         exact = replica.exact(name, then.ride_id)
         require(then.distance == exact, "a total is the sum of its rides")
         counts = replica.sent_between(was.ride_id, then.ride_id)
@@ -101,14 +111,18 @@ class TotalsJudge:
         self.steps["skips what was sent again"] += met.skipped > 0
         self.steps["passes what is not ours"] += met.not_ours > 0
 
-    def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
+    def _counts_exactly(
+        self, read: list[Entry], was: Total, then: Total, met: Met, held: set[int]
+    ) -> None:
+        """`held` is what the total holds out: to it, such a ride has no distance."""
         replica = self.replica
         db = Database(replica.drawn, last_sent=replica.last_sent, terms=replica.terms)
         true = specified.ours(db, read)
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
         rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
         known = then.ride_id if then.ride_id > last else 0
-        db = db.but(rides=tuple(Ride(ride, replica.rides[ride]) for ride in rides))
+        added = (Ride(ride, 0 if ride in held else replica.rides[ride]) for ride in rides)
+        db = db.but(rides=tuple(added))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
         if met != there_was:

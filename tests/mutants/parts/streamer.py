@@ -90,7 +90,7 @@ MUTANTS = [
         "a leader without its replicas appends all the same",
         "    log.wait_for_replicas()  # else",
         "    # else",
-        file="streamer/__main__.py",
+        file="unified_log/streamer/leading.py",
         tests="services/test_failover.py::"
         "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
     ),

@@ -5,11 +5,18 @@ from typing import ClassVar
 
 import msgspec
 
-from unified_log.database import one_row
 from unified_log.log import Data, Record, parse_data
-from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.handler import Handler
 
+# What a consumer has counted.
+SUMS = """
+    CREATE TABLE tip_sums (
+        kind text NOT NULL DEFAULT 'tips' CHECK (kind = 'tips'),
+        name text PRIMARY KEY,
+        cents bigint NOT NULL DEFAULT 0,
+        FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
+    )
+"""
 # The row and its record commit together.
 TIP = """
     WITH tip AS (
@@ -18,13 +25,7 @@ TIP = """
     SELECT stage(id, 'tip.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'cents', cents))
     FROM tip
 """
-
 ADD = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s RETURNING cents"
-IN_GAP = "SELECT count(*), coalesce(sum(cents), 0) FROM tips WHERE id > %s AND id <= %s"
-RECOUNT = """
-    UPDATE tip_sums SET cents = (SELECT coalesce(sum(cents), 0) FROM tips WHERE id <= %s)
-    WHERE name = %s RETURNING cents
-"""
 
 
 class Tip(Data, frozen=True):
@@ -48,15 +49,4 @@ class Tips(Handler):
         self.connection.execute("INSERT INTO tip_sums (name) VALUES (%s)", [self.name])
 
     def take(self, records: Sequence[Tip]) -> None:
-        self.add(sum(record.cents for record in records))
-
-    def heal(self, gap: Gap) -> Healed:
-        tips, cents = one_row(self.connection.execute(IN_GAP, [gap.after, gap.upto]))
-        self.add(cents)
-        return Healed(gap, tips)
-
-    def recount(self, upto: int) -> None:
-        self.write_state(RECOUNT, upto)
-
-    def add(self, cents: int) -> None:
-        self.write_state(ADD, cents)
+        self.write_state(ADD, sum(record.cents for record in records))

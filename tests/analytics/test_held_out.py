@@ -1,0 +1,221 @@
+"""Records that a consumer holds out: the run names them, and what it says of the rest is exact.
+
+What it holds out hides nothing: neither a millimetre beyond that, nor a record that is counted all
+the same; and nobody is a witness of what he has not counted.
+"""
+
+from decimal import Decimal
+
+import pytest
+
+from analytics import approve
+from analytics.result import RatingsVerdict
+from consumers.ratings.stars import Stars
+from tests.support.attacks import (
+    TOTALS,
+    all_have_counted,
+    by_hand,
+    settled,
+    standing,
+    totals_now,
+)
+from tests.support.books import MILLIMETRE, Books, exact
+from tests.support.completed_runs import last_run
+from tests.support.entries import RATE
+from tests.support.held_out import hold_out, lack, note
+from tests.support.world import drain
+from unified_log.readers.reader import Reader
+
+RIDE = 100_004
+
+
+def held_out(books: Books, name: str = "consumer0") -> int:
+    query = "SELECT count(*) FROM held_out_records WHERE name = %s"
+    return int(books.world.value(query, name))
+
+
+def test_what_is_held_out_is_named_and_the_rest_is_exact(books: Books) -> None:
+    """By both totals or by one, in an old block or the newest, in whatever the run reads."""
+    settled(books)
+    [newest] = books.world.send("7.5")
+    all_have_counted(books)
+    hold_out(books.world, "consumer0", RIDE, newest)
+    hold_out(books.world, "consumer1", RIDE)
+    length = exact(books.world, RIDE) - exact(books.world, RIDE - 1)
+    before = totals_now(books)
+    for check, full in ((True, False), (False, False), (False, False), (False, True)):
+        result = books.run(check=check, full=full)
+        assert result.agrees
+        one, other = result.consumers
+        assert (one.held_out_rides, one.held_out_distance) == (2, length + Decimal("7.5"))
+        assert (other.held_out_rides, other.held_out_distance) == (1, length)
+        assert (one.drift, other.drift, one.first_held_out) == (0, 0, RIDE)
+    assert totals_now(books) == before
+    assert held_out(books) == 2
+
+
+@pytest.mark.parametrize("drift", [MILLIMETRE, -MILLIMETRE])
+def test_a_millimetre_beyond_that_is_wrong_and_the_reset_takes_back_what_was_held_out(
+    books: Books, drift: Decimal
+) -> None:
+    settled(books)
+    hold_out(books.world, "consumer0", RIDE)
+    books.tamper("consumer0", drift)
+    result = books.run()
+    assert (result.status, result.resets) == ("wrong", ["consumer0"])
+    assert result.consumers[0].drift == drift
+    assert books.caught_up() == books.world.truth
+    assert held_out(books) == 0
+    assert books.run().agrees
+
+
+HIDES_NOTHING = {
+    "it counted the record": (RIDE, "ride.create", True),
+    "it is of another type, and lacks it": (RIDE, "rating.create", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("position", "type_", "counted"), HIDES_NOTHING.values(), ids=HIDES_NOTHING
+)
+def test_a_row_that_somebody_has_made_hides_nothing(
+    books: Books, position: int, type_: str, counted: bool
+) -> None:
+    settled(books)
+    note(books.world, "consumer0", position, type_=type_)
+    if not counted:
+        lack(books.world, "consumer0", position)
+    result = books.run()
+    assert (result.status, result.resets) == ("wrong", ["consumer0"])
+    assert books.caught_up() == books.world.truth
+    assert books.run().agrees
+
+
+@pytest.mark.parametrize(("position", "type_"), [
+    (10**12, "ride.create"),  # past its position
+    (RIDE, "rating.create"),  # it does not handle that
+    (50_000, "ride.create"),  # there is no such ride
+    (200_011, "ride.create"),  # nor any such record yet
+])  # fmt: skip
+def test_a_row_about_nothing_makes_no_total_wrong(books: Books, position: int, type_: str) -> None:
+    settled(books)
+    note(books.world, "consumer0", position, type_=type_)
+    before = totals_now(books)
+    for full in (False, True):
+        result = books.run(full=full)
+        assert result.agrees
+        assert result.consumers[0].held_out_rides == 0
+    assert totals_now(books) == before
+
+
+def test_a_ride_that_only_its_holder_would_miss_is_held_if_it_is_changed(books: Books) -> None:
+    """Neither total has counted it: so they are no witnesses, and the ledger decides."""
+    settled(books)
+    for name in TOTALS:
+        hold_out(books.world, name, RIDE)
+    before = standing(books)
+    for change in ("UPDATE rides SET distance = distance + 1", "DELETE FROM rides"):
+        row = books.world.connection.execute("SELECT * FROM rides WHERE id = %s", [RIDE]).fetchone()
+        by_hand(books.world, f"{change} WHERE id = {RIDE}")
+        for full in (False, True):
+            assert books.run(full=full).status == "held"
+            assert last_run(books.world).held == {"rides_changed"}
+            assert standing(books) == before
+        by_hand(books.world, f"DELETE FROM rides WHERE id = {RIDE}")
+        books.world.connection.execute(
+            "INSERT INTO rides (id, created_at, distance) VALUES (%s, %s, %s)", row
+        )
+        assert books.run().agrees
+
+
+def test_its_row_is_gone_for_good_once_a_person_has_decided(books: Books) -> None:
+    settled(books)
+    hold_out(books.world, "consumer0", RIDE)
+    all_have_counted(books, "consumer1")
+    by_hand(books.world, f"DELETE FROM rides WHERE id = {RIDE}")
+    held = books.run()
+    assert held.status == "held"
+    assert held.run
+    approve.approve(books.world.connection, held.run, "it was a test")
+    acted = books.run()
+    assert acted.approval == held.run
+    assert acted.resets == ["consumer1"]  # it has counted the ride
+    assert acted.consumers[0].held_out_rides == 0
+
+
+def test_who_holds_a_ride_out_confirms_no_reset_that_takes_it_in(books: Books) -> None:
+    settled(books)
+    [new] = books.world.send("7.5")
+    all_have_counted(books)
+    hold_out(books.world, "consumer1", new)
+    books.tamper("consumer0", MILLIMETRE)
+    result = books.run()
+    assert (result.status, result.resets) == ("held", [])
+    assert last_run(books.world).held == {"total_held"}
+    books.follow()
+    assert books.run().resets == ["consumer0"]
+
+
+def test_a_total_that_recounts_is_said_to_and_is_not_wrong(books: Books) -> None:
+    settled(books)
+    books.tamper("consumer0", MILLIMETRE)
+    by_hand(books.world, "UPDATE checkpoints SET recount = true WHERE name = 'consumer0'")
+    result = books.run()
+    assert result.resets == []
+    run = last_run(books.world)
+    assert (run.kinds, run.held) == ({"reader_recounts"}, set())
+    assert "total consumer0 recounts" in run.about("reader_recounts")
+    assert books.caught_up() == books.world.truth
+    assert books.run().agrees
+
+
+def test_one_that_starts_over_is_not_called_behind(books: Books) -> None:
+    settled(books)
+    stood = books.world.standing()[0]
+    by_hand(books.world, "DELETE FROM checkpoints WHERE name = 'consumer0'")
+    books.claim("consumer0", 5)
+    assert books.run().status == "wrong"
+    assert last_run(books.world).kinds == {"reader_behind"}
+    by_hand(books.world, f"UPDATE checkpoints SET furthest = {stood} WHERE name = 'consumer0'")
+    result = books.run()
+    assert last_run(books.world).kinds == {"reader_recounts"}
+    assert not any(each.wrong for each in result.consumers)
+    assert exact(books.world, 5) == result.consumers[0].total_distance
+
+
+def test_ratings_that_are_held_out_are_named_and_hide_nothing(books: Books) -> None:
+    world = books.world
+    consumers = [Reader(world.log(), Stars(world.connect(), name)) for name in ("one", "other")]
+    for ride, stars in zip(world.send(1, 2, 3), (5, 3, 1), strict=True):
+        world.connection.execute(RATE, [ride, stars])
+    drain(world.streamer())
+    for consumer in consumers:
+        while consumer.run_once().records:
+            pass
+    middle = world.value("SELECT id FROM ratings WHERE stars = 3")
+    lack(world, "one", middle, "ratings")
+    note(world, "one", middle, "ratings", "rating.create")
+
+    def judged(*wrong: str) -> RatingsVerdict:
+        verdict = books.run().ratings
+        assert verdict
+        assert [each.name for each in verdict.wrong] == [*wrong]
+        by_hand(world, "UPDATE checkpoints SET recount = false")
+        return verdict
+
+    for _ in range(2):
+        one, other = judged().consumers
+        assert (one.held_out_ratings, one.held_out_stars) == (1, 3)
+        assert (other.held_out_ratings, other.exact_stars) == (0, 9)
+    lack(world, "other", middle, "ratings")
+    judged("other")
+    note(world, "other", middle, "ratings", "ride.create")  # not a type of its
+    judged("other")
+    by_hand(world, "UPDATE held_out_records SET type = 'rating.create'")
+    judged()
+    lack(world, "other", world.value("SELECT id FROM ratings WHERE stars = 1"), "ratings")
+    by_hand(world, "UPDATE checkpoints SET recount = true WHERE name = 'other'")
+    judged()
+    assert {each["kind"] for each in last_run(world).findings if "other" in each["about"]} == {
+        "reader_recounts"
+    }

@@ -1,0 +1,306 @@
+"""A record that is refused is held out, and all others count: which errors do that, and retries."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from consumers.totals.total import Total
+from tests.support.listing import Listing, hurry, listed, listing
+from tests.support.resets import ask
+from tests.support.world import World, catch_up
+from unified_log.errors import Overtaken, Unavailable
+from unified_log.readers import held_out
+from unified_log.readers.handler import Handler
+from unified_log.readers.held_out import StandsStill
+
+HELD = "SELECT position, sqlstate, reason, attempts, retry FROM held_out_records ORDER BY position"
+ASK = "UPDATE held_out_records SET retry = true"
+CHECK = "ALTER TABLE listed ADD CONSTRAINT few CHECK (distance < 100) NOT VALID"
+
+
+def held(world: World) -> list[tuple[Any, ...]]:
+    return world.connection.execute(HELD).fetchall()
+
+
+def positions(world: World) -> list[int]:
+    return [row[0] for row in held(world)]
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Listing, "REFUSED", {13, 14, 27})
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["from the log", "from the view"])
+@pytest.mark.parametrize("batch_size", [1, 5, 1000])
+@pytest.mark.usefixtures("refusing")
+def test_only_what_is_refused_is_held_out(world: World, batch_size: int, lost: bool) -> None:
+    reader = listing(world, batch_size)
+    ids = world.send(*range(1, 41))
+    if lost:
+        world.log().start_anew()
+        ids += world.send(41)
+    hurry(reader)
+    assert positions(world) == [ids[12], ids[13], ids[26]]
+    assert listed(world) == [ride for ride in ids if ride not in positions(world)]
+    assert reader.handler.rides == len(ids) - 3
+    assert held(world)[0][1:] == (None, "13.000 m are too many", 1, False)
+    assert world.value("SELECT refusals_in_a_row FROM checkpoints") == 0
+
+
+TRIGGERS = {
+    "22003": "PERFORM 1e10::integer",
+    "23514": "RAISE check_violation USING MESSAGE = 'no'",
+    "P0001": "RAISE EXCEPTION 'no'",
+    "54000": "RAISE program_limit_exceeded USING MESSAGE = 'no'",
+}
+OUTAGES = {
+    "40001": "RAISE serialization_failure USING MESSAGE = 'no'",
+    "42P01": "PERFORM FROM nowhere",
+    "42501": "RAISE insufficient_privilege USING MESSAGE = 'no'",
+    "53100": "RAISE disk_full USING MESSAGE = 'no'",
+    "55P03": "RAISE lock_not_available USING MESSAGE = 'no'",
+    "57014": "RAISE query_canceled USING MESSAGE = 'no'",
+    "58030": "RAISE io_error USING MESSAGE = 'no'",
+    "XX000": "RAISE internal_error USING MESSAGE = 'no'",
+}
+
+
+def refuse(world: World, distance: int, how: str, when: str = "BEFORE") -> None:
+    """Have Postgres refuse to list rides of this distance."""
+    constraint = "CONSTRAINT" if when != "BEFORE" else ""
+    world.connection.execute(
+        f"""
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN {how}; RETURN NEW; END $$;
+        CREATE {constraint} TRIGGER refuse {when} INSERT ON listed
+        {"DEFERRABLE INITIALLY DEFERRED" if constraint else ""}
+        FOR EACH ROW WHEN (NEW.distance = {distance}) EXECUTE FUNCTION refuse()
+        """,
+        prepare=False,
+    )
+
+
+@pytest.mark.parametrize("when", ["BEFORE", "AFTER"], ids=["at once", "at the commit"])
+@pytest.mark.parametrize("state", TRIGGERS)
+def test_what_the_record_is_to_blame_for_holds_it_out(world: World, state: str, when: str) -> None:
+    reader = listing(world)
+    refuse(world, 3, TRIGGERS[state], when)
+    ids = world.send(1, 2, 3, 4)
+    hurry(reader)
+    assert [row[:2] for row in held(world)] == [(ids[2], state)]
+    assert listed(world) == [ids[0], ids[1], ids[3]]
+    assert reader.handler.rides == 3
+
+
+@pytest.mark.parametrize("state", OUTAGES)
+def test_an_outage_holds_nothing_out(world: World, state: str) -> None:
+    reader = listing(world)
+    refuse(world, 3, OUTAGES[state])
+    world.send(1, 2, 3, 4)
+    with pytest.raises(psycopg.Error) as raised:
+        hurry(reader)
+    assert raised.value.sqlstate == state
+    assert held(world) == listed(world) == []
+
+
+def test_an_error_of_pythons_holds_nothing_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = listing(world)
+    monkeypatch.setattr(reader.handler, "take", lambda _: 1 / 0)
+    world.send(1)
+    with pytest.raises(ZeroDivisionError):
+        hurry(reader)
+    assert held(world) == []
+
+
+def test_a_text_that_cannot_be_sent_holds_its_record_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = listing(world)
+    monkeypatch.setattr(Listing, "name", "listing0", raising=False)
+    take = reader.handler.take
+
+    def with_nul(records: list[Any]) -> None:
+        if any(record.distance == 2 for record in records):
+            world_text = "\0"
+            reader.handler.connection.execute("SELECT %s::text", [world_text])
+        take(records)
+
+    monkeypatch.setattr(reader.handler, "take", with_nul)
+    ids = world.send(1, 2, 3)
+    hurry(reader)
+    assert positions(world) == [ids[1]]
+    assert listed(world) == [ids[0], ids[2]]
+
+
+def test_a_checkpoint_that_is_gone_is_no_refusal(world: World) -> None:
+    """Its foreign key would refuse each record."""
+    reader = listing(world)
+    world.send(1)
+    hurry(reader)
+    world.connection.execute("DELETE FROM checkpoints")
+    world.send(2)
+    with pytest.raises(Overtaken):
+        hurry(reader)
+    assert held(world) == []
+
+
+def test_what_comes_from_redis_is_taken_from_the_view_before_it_is_held_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry that was altered there, and is a record all the same."""
+    monkeypatch.setattr(Listing, "REFUSED", {13})
+    reader = listing(world)
+    ids = world.take(1, 2, 3)
+    world.connection.execute(
+        "UPDATE staged_log_records SET data = jsonb_set(data, '{distance}', '13') WHERE id = %s",
+        [ids[1]],
+    )
+    world.send(4)
+    hurry(reader)
+    assert held(world) == []
+    assert world.value("SELECT sum(distance)::int FROM listed") == 10
+
+
+def test_what_is_malformed_in_the_view_is_held_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = listing(world)
+    parse = Listing.TYPES["ride.create"]
+    ids = world.send(1, 2, 3)
+    monkeypatch.setattr(reader._view, "_types", {b"ride.create": parse})
+    world.connection.execute("ALTER TABLE rides DROP CONSTRAINT rides_distance_in_range")
+    world.connection.execute("UPDATE rides SET distance = -2 WHERE id = %s", [ids[1]])
+    world.log().start_anew()
+    ids += world.send(4)
+    hurry(reader)
+    assert [row[:2] for row in held(world)] == [(ids[1], None)]
+    assert listed(world) == [ids[0], ids[2], ids[3]]
+
+
+def test_after_ten_in_a_row_the_reader_stands_still(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whichever process; and it goes on once a record counts."""
+    reader = listing(world)
+    refuse(world, 1, "RAISE EXCEPTION 'no'")
+    ids = world.send(*[1] * 12)
+    for _ in range(2):
+        with pytest.raises(StandsStill, match=f"10 records in a row.* ride.create {ids[10]}: no"):
+            hurry(reader)
+        reader = listing(world)
+    assert positions(world) == ids[:10]
+    world.connection.execute("DROP TRIGGER refuse ON listed")
+    hurry(reader)
+    assert listed(world) == ids[10:]
+
+
+def test_with_a_hundred_undecided_the_reader_stands_still(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_out, "MOST_UNDECIDED", 4)
+    reader = listing(world)
+    refuse(world, 1, "RAISE EXCEPTION 'no'")
+    ids = world.send(*[1, 2] * 5)
+    with pytest.raises(StandsStill, match="4 records are held out, and nobody has decided"):
+        hurry(reader)
+    assert positions(world) == ids[:8:2]
+    world.connection.execute("UPDATE held_out_records SET dropped_at = now()")
+    hurry(reader)
+    assert positions(world) == ids[::2]
+    assert listed(world) == ids[1::2]
+
+
+def test_a_retry_counts_it_once_and_out_of_order(world: World) -> None:
+    reader = listing(world)
+    refuse(world, 2, "RAISE EXCEPTION 'no'")
+    ids = world.send(1, 2, 3)
+    hurry(reader)
+    world.connection.execute(ASK)
+    hurry(reader)
+    assert [row[3:] for row in held(world)] == [(2, False)]
+    world.connection.execute("DROP TRIGGER refuse ON listed")
+    world.connection.execute(ASK)
+    hurry(reader)
+    world.connection.execute(ASK)
+    hurry(reader)
+    assert listed(world) == ids
+    assert reader.handler.rides == 3
+    assert held(world) == []
+
+
+def test_a_retry_of_a_row_that_is_gone_says_so(world: World) -> None:
+    reader = listing(world)
+    refuse(world, 2, "RAISE EXCEPTION 'no'")
+    ids = world.send(1, 2, 3)
+    hurry(reader)
+    world.connection.execute("DELETE FROM rides WHERE id = %s", [ids[1]])
+    world.connection.execute(ASK)
+    hurry(reader)
+    assert "its row is gone" in held(world)[0][2]
+
+
+def test_what_is_asked_for_past_the_checkpoint_holds_up_nothing(world: World) -> None:
+    reader = listing(world)
+    ids = world.send(1, 2)
+    world.connection.execute(
+        "INSERT INTO held_out_records (kind, name, position, type, reason, retry)"
+        " VALUES ('listing', 'listing0', %s, 'ride.create', 'by hand', true)",
+        [ids[1] + 100],
+    )
+    hurry(reader)
+    assert listed(world) == ids
+
+
+@pytest.mark.usefixtures("refusing")
+def test_a_recount_takes_back_what_was_held_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = listing(world)
+    ids = world.send(12, 13, 14)
+    hurry(reader)
+    assert positions(world) == ids[1:]
+    monkeypatch.setattr(Listing, "REFUSED", set())
+    world.connection.execute("UPDATE checkpoints SET recount = true")
+    hurry(reader)
+    assert held(world) == []
+    assert listed(world) == ids
+
+
+def test_a_reset_takes_back_what_was_held_out(world: World) -> None:
+    """So that a retry which was asked for before it counts nothing twice."""
+    world.connection.execute(
+        "ALTER TABLE consumer_states ADD CHECK (rides <> 2 OR total_distance <> 3)"
+    )
+    consumer = world.consumer(batch_size=1)
+    ids = world.send(1, 2, 4)
+    for _ in range(4):
+        consumer.run_once()
+    assert positions(world) == [ids[1]]
+    assert consumer.standing == (ids[2], 5)
+    ask(world)
+    world.connection.execute(ASK)
+    for _ in range(4):
+        consumer.run_once()
+    assert held(world) == []
+    assert world.standing() == world.truth
+
+
+def test_a_handler_that_heals_by_sql_stands_still_if_that_is_refused(world: World) -> None:
+    """Nobody knows which of the gap's rides it is."""
+    consumer = world.consumer()
+    world.send(1, 2)
+    world.log().start_anew()
+    world.send(3)
+    world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance < 3)")
+    with pytest.raises((psycopg.errors.CheckViolation, Unavailable)):
+        catch_up(consumer)
+    assert world.standing() == (world.start, 0)
+
+
+def test_totals_and_ratings_heal_by_sql_and_others_by_the_view() -> None:
+    assert Total.heal is not Handler.heal
+    assert Listing.heal is Handler.heal
