@@ -68,7 +68,7 @@ def test_its_schema_is_applied_once(python: Path, empty: World) -> None:
 
 
 def test_what_it_prints_by_default_does_the_same(python: Path, empty: World) -> None:
-    command = [python, "-m", "unified_log.schema", "--cell", "7"]
+    command = [str(python), "-m", "unified_log.schema", "--cell", "7"]
     script = subprocess.check_output(command, cwd=empty.folder, env=environment(), text=True)
     empty.connection.execute(script.encode(), prepare=False)
     assert empty.start == 7 * 10**14

@@ -38,12 +38,11 @@ def shop(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def test_the_shop_finds_nothing_of_the_application(shop: Shop) -> None:
+def test_it_needs_nothing_of_the_application_and_leaves_the_shops_revisions_alone(
+    shop: Shop,
+) -> None:
     packages = [path.parent.name for path in PROJECT.glob("*/__init__.py")]
     assert shop.importable(*packages) == ["unified_log"]
-
-
-def test_its_migrations_stay_its_own(shop: Shop) -> None:
     known = shop.connection.execute("SELECT version_num FROM alembic_version").fetchall()
     assert known == [("log",)]
 

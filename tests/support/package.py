@@ -20,7 +20,7 @@ LOCKED = re.findall(r"^([\w.-]+)==", (PROJECT / "requirements/services.txt").rea
 
 def build(folder: Path) -> Path:
     """Its wheel, in a folder, as `make wheel` builds it."""
-    command = [uv()[0], "build", "--quiet", "--wheel", "--out-dir", folder, PROJECT]
+    command = [uv()[0], "build", "--quiet", "--wheel", "--out-dir", str(folder), str(PROJECT)]
     subprocess.run(command, check=True)
     [wheel] = folder.glob("unified_log-*.whl")
     return wheel

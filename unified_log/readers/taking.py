@@ -83,7 +83,7 @@ class Taking(Generic[H]):
         """Move past the only record of a batch, and note that the state lacks it."""
         found = HeldOut(item.position, item.type.decode(errors="replace"), why)
         self._held_out.require_few(found)
-        done = self._commit(batch, [], [item], found)
+        done = self._commit(batch, [], [], found)
         done.held_out = [found]
         self._try_more()
         return done
@@ -119,7 +119,7 @@ class Taking(Generic[H]):
         self.at = to
         reached(Step.AFTER_COMMIT)
         return Round(
-            batch.records,
+            [] if held_out else batch.records,
             batch.traces,
             healed,
             batch.skipped,

@@ -9,16 +9,17 @@ import redis
 
 from unified_log.log import Clustered, Log
 from unified_log.streamer import checks
+from unified_log.streamer.comparison import Comparison
 from unified_log.streamer.trimming import Trimmer
 
 logger = logging.getLogger(__name__)
 
 UPKEEP_EVERY = 1.0  # seconds
-LOOK_EVERY = 30.0  # seconds; this check reads the outbox from its start
-# While a snapshot is held elsewhere, that check also visits every record that was sent since.
+LOOK_EVERY = 30.0  # seconds; this reads the outbox from its start
+# While a snapshot is held elsewhere, that also visits every record that was sent since.
 BRIEFLY = "SET LOCAL statement_timeout = '1s'"
 NOT_LOOKED = (
-    "the outbox can't be looked through for stranded records within a second: some session holds"
+    "the outbox can't be looked through within a second: some session holds"
     " an old snapshot (see backend_xmin in pg_stat_activity)"
 )
 AN_HOUR = 3600.0
@@ -33,17 +34,29 @@ class Alarms:
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
         self._may_ask = True  # for Redis' settings
+        self._comparison = Comparison()
 
     def look(
         self, connection: psycopg.Connection, log: Log, last_sent: int, types: Iterable[str]
     ) -> None:
         """Say what is not as it should be; `types` are those of the records that were sent."""
         self.say(
-            dict.fromkeys(_stranded(connection, last_sent), logging.ERROR)
+            self._outbox(connection, last_sent)
             | dict.fromkeys(checks.durability_warnings(connection, log), logging.WARNING)
             | self._fsync(log)
             | dict.fromkeys(checks.unhandled_warnings(connection, types), logging.WARNING)
         )
+
+    def _outbox(self, connection: psycopg.Connection, last_sent: int) -> dict[str, int]:
+        found = {}
+        try:
+            with connection.transaction():
+                connection.execute(BRIEFLY)
+                stranded = checks.stranded_warnings(connection, last_sent)
+                found = dict.fromkeys(stranded, logging.ERROR)
+                return found | dict.fromkeys(self._comparison.warnings(connection), logging.WARNING)
+        except psycopg.errors.QueryCanceled:
+            return found | {NOT_LOOKED: logging.ERROR}
 
     def _fsync(self, log: Log) -> dict[str, int]:
         if self._may_ask:
@@ -65,15 +78,6 @@ class Alarms:
                 logger.log(level, line)
                 due = now + AN_HOUR
             self._due[line] = due
-
-
-def _stranded(connection: psycopg.Connection, last_sent: int) -> list[str]:
-    try:
-        with connection.transaction():
-            connection.execute(BRIEFLY)
-            return checks.stranded_warnings(connection, last_sent)
-    except psycopg.errors.QueryCanceled:
-        return [NOT_LOOKED]
 
 
 class Upkeep:
