@@ -18,10 +18,11 @@ LOOK = """
     SELECT current_setting('transaction_read_only')::boolean,
            (SELECT string_agg(DISTINCT privilege || ' on ' || name, ', ')
             FROM (VALUES ('rides', 'distance', 'INSERT'), ('rides', 'id', 'SELECT'),
-                         ('staged_log_records', 'data', 'INSERT'),
+                         ('stage', NULL, 'EXECUTE'),
                          ('idempotency_keys', 'ride_id', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
-            WHERE NOT has_column_privilege(name, field, privilege)),
+            WHERE NOT CASE WHEN field IS NOT NULL THEN has_column_privilege(name, field, privilege)
+                  ELSE has_function_privilege(name::regproc, privilege) END),
            drawn >= seqmax,
            drawn < (SELECT max(id) FROM log_records)
     FROM pg_sequence, LATERAL (

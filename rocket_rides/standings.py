@@ -23,7 +23,7 @@ def held_out(which: str) -> str:
         SELECT FROM held_out_records held
         WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name) AND {which}
         LIMIT %(limit)s
-    ) some)"""  # noqa: S608
+    ) counted)"""  # noqa: S608
 
 
 # The open receipts in the queue: those that are due, those that are due later, and those that are

@@ -80,7 +80,9 @@ SET_ASIDE_ENTRIES = """
 """
 # Of the records that wait for a decision: few, or their readers would stand still.
 UNDECIDED = """
-    SELECT * FROM (SELECT * FROM held_out_records WHERE dropped_at IS NULL LIMIT %(limit)s) undecided
+    SELECT * FROM (
+        SELECT * FROM held_out_records WHERE dropped_at IS NULL LIMIT %(limit)s
+    ) undecided
 """
 NEWEST_HELD_OUT = f"""
     SELECT coalesce(json_agg(json_build_object(

@@ -49,9 +49,9 @@ HELP = {
     "reader_distance_meters": "A total, rounded to a binary float.",
     "reader_ratings": "Ratings that a consumer of them has counted.",
     "reader_stars": "Stars that it has counted.",
-    "reader_recounts": "1 while it makes its state anew, else 0.",
-    "reader_records_held_out": f"Records that it refuses, to be decided about, up to {MOST}.",
-    "reader_records_dropped": f"Records held out that somebody has given up, up to {MOST}.",
+    "reader_recounts": "1 while it recounts, else 0.",
+    "reader_records_held_out": "Records held out, undecided.",
+    "reader_records_dropped": "Records held out, given up.",
     # Of readers with a checkpoint; what counts entries is told of the receipts, too.
     "reader_gaps_healed_total": "Gaps in the log, healed from the tables.",
     "reader_records_healed_total": "Records that the log lacked, healed.",

@@ -107,11 +107,11 @@ AGREEMENT = f"""
     WITH totals AS (
         SELECT name, position AS ride, total_distance + coalesce((
             SELECT sum(distance) FROM (
-                SELECT held.position FROM held_out_records held
+                SELECT held.position, held.type FROM held_out_records held
                 WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
-                  AND held.position <= checkpoints.position AND held.type = ANY(types)
+                  AND held.position <= checkpoints.position
                 LIMIT %(limit)s
-            ) lacking JOIN rides ON rides.id = lacking.position
+            ) lacking JOIN rides ON rides.id = lacking.position WHERE lacking.type = ANY(types)
         ), 0) AS total
         FROM checkpoints JOIN consumer_states USING (kind, name) WHERE NOT {RECOUNTS}
     ),

@@ -51,11 +51,11 @@ a_page = pytest.mark.parametrize("name", sorted(PAGES | ROOT))
 
 
 def folders() -> set[str]:
-    """The top-level folders in which there is something, but for hidden ones."""
+    """The top-level folders in which there is something, but for hidden ones and what is built."""
     return {
         path.parts[0]
         for path in (file.relative_to(PROJECT) for file in PROJECT.glob("[!.]*/**/*"))
-        if "__pycache__" not in path.parts and (PROJECT / path).is_file()
+        if not {"__pycache__", "dist"} & {*path.parts} and (PROJECT / path).is_file()
     }
 
 

@@ -69,6 +69,12 @@ def test_run_becomes_the_command_with_what_env_sets(folder: Path) -> None:
     assert process.returncode == -signal.SIGPIPE
 
 
+def test_the_commands_of_the_log_take_the_fleets_settings(folder: Path) -> None:
+    show = ("run", "sh", "-c", "echo $UNIFIED_LOG_SETTINGS")
+    assert told(folder, *show) == (0, "rocket_rides.settings:load\n", "")
+    assert told(folder, *show, UNIFIED_LOG_SETTINGS="a:b") == (0, "a:b\n", "")
+
+
 @pytest.mark.parametrize(
     ("command", "status", "reason"),
     [

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tests.mutants.mutant import Mutant
 from tests.support.prepared import SHARED_IN
 
+SCHEMAS = ("migrations/", "unified_log/schema/")
 # Without the environment, the demo's data, and what is compiled from the original.
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rf")
@@ -61,7 +62,7 @@ class Tree:
     """The project at `source`, copied to `folder`.
 
     Its tests copy the migrated cluster in `shared`, if that is given, since making one takes longer
-    than most tests. Tests of a mutant in migrations/ make their own.
+    than most tests. Tests of a mutant of the schema make their own.
     """
 
     def __init__(self, source: Path, folder: Path, shared: Path | None = None) -> None:
@@ -79,7 +80,7 @@ class Tree:
         began = time.monotonic()
         try:
             self._write(path, mutant.told_in(original))
-            shared = {} if mutant.file.startswith("migrations/") else self._shared
+            shared = {} if mutant.file.startswith(SCHEMAS) else self._shared
             arguments = ["-x", *SLOW, *mutant.selection]
             failure = self.failure(arguments, shared=shared)
             if failure and failure.is_slow:

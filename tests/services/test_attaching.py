@@ -27,6 +27,7 @@ BEFORE = """
 POSITION = """
     ALTER TABLE orders ADD position bigint NOT NULL UNIQUE DEFAULT nextval('log_position');
 """
+VIRTUAL = " GENERATED ALWAYS AS (2 * amount) VIRTUAL"
 WAITING = """
     SELECT count(*) FROM pg_locks WHERE relation = 'log_kinds'::regclass AND NOT granted
 """
@@ -154,6 +155,15 @@ def test_only_a_kind_without_rows_is_taken_away(world: World) -> None:
     kept = "'orders.create' has rows, from which readers heal: it stays"
     assert refused(world, "SELECT detach('orders.create')") == kept
     assert refused(world, "SELECT detach('nothing')") == "there is no kind 'nothing'"
+
+
+def test_a_trigger_that_would_miss_a_column_is_refused(world: World) -> None:
+    if world.connection.info.server_version < 180_000:
+        pytest.skip("before 18 there are no virtual columns")
+    run(world, TABLE.format("orders"), "ALTER TABLE orders ADD twice int" + VIRTUAL)
+    said = refused(world, ATTACH.format("orders").replace("$$)", "$$, stages => true)"))
+    assert "a trigger can't see the virtual columns of orders" in said
+    run(world, ATTACH.format("orders"))
 
 
 def test_a_view_without_any_kind_has_no_records(world: World) -> None:

@@ -18,7 +18,6 @@ from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.clusters import fresh_world
-from tests.support.lifted import Shop
 from tests.support.receipts import SECRET
 from tests.support.world import World, chained, eventually, exact, take
 from unified_log import session_settings
@@ -145,15 +144,6 @@ def test_a_number_that_no_cell_has_is_refused_and_nothing_moves(empty: World) ->
         "CELL=90 is refused: Input should be less than or equal to 89\n"
     )
     assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
-
-
-def test_an_application_that_has_records_already_can_only_be_cell_0(empty: World) -> None:
-    with pytest.raises(AssertionError):  # its migration fails
-        Shop("ab", empty, cell=7)
-    [said] = empty.folder.glob("migrations*.log")
-    refusal = "not migrated: CELL=7 is refused: the records that are there have cell 0's ids\n"
-    assert said.read_text() == refusal
-    assert empty.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 1
 
 
 def test_a_service_without_a_number_takes_the_databases(empty: World) -> None:

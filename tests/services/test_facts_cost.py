@@ -19,6 +19,7 @@ GROWING = (
     "staged_log_records",
     "receipts",
     "malformed_entries",
+    "held_out_records",
     "terms",
     "reconciliations",
     "resets",
@@ -28,15 +29,15 @@ GROWING = (
 # Everybody is far behind, and much of everything waits.
 CROWD = [
     "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, {0})",
-    "INSERT INTO staged_log_records SELECT id, 'create', 'ride', '{{}}' FROM rides",
+    "INSERT INTO staged_log_records SELECT id, 'ride.create', '{{}}' FROM rides",
     """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, replay_at)
     SELECT id, 'dead', 1, now(), now(), CASE id % 2 WHEN 0 THEN now() END FROM rides
     WHERE id % 3 = 0
     """,
     """
-    INSERT INTO malformed_entries (consumer_name, redis_id, fields, reason)
-    SELECT 'a', n || '-0', '{{}}', 'no data' FROM generate_series(1, {0}) n
+    INSERT INTO malformed_entries (consumer_kind, consumer_name, redis_id, fields, reason)
+    SELECT 'total', 'a', n || '-0', '{{}}', 'no data' FROM generate_series(1, {0}) n
     """,
     """
     INSERT INTO terms (after, term) SELECT n, lpad(n::text, 16, '0') FROM generate_series(1, {0}) n
@@ -46,6 +47,10 @@ CROWD = [
     SELECT 'total', chr(97 + n), n * {0} / 10 FROM generate_series(0, 10) n
     """,
     "INSERT INTO consumer_states (name) SELECT name FROM checkpoints",
+    """
+    INSERT INTO held_out_records (kind, name, position, type, reason, dropped_at)
+    SELECT 'total', 'a', id, 'ride.create', 'no', CASE id % 2 WHEN 0 THEN now() END FROM rides
+    """,
     """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     SELECT n, n, n, 1, '{{}}' FROM generate_series(1, {0}) n
@@ -129,6 +134,8 @@ def test_what_there_is_more_of_is_counted_up_to_the_limit(
     assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
     assert max(reader.records_behind or 0 for reader in database.readers) == LIMIT
     assert database.malformed_entries == {"total": LIMIT}
+    [held_out] = [reader for reader in database.readers if reader.held_out]
+    assert (held_out.name, held_out.held_out, held_out.dropped) == ("a", LIMIT, LIMIT)
     assert database.failed_runs == LIMIT
     assert database.completed_run
     assert database.completed_run.open == {"rides_changed": LIMIT}

@@ -290,6 +290,47 @@ def test_a_reset_takes_back_what_was_held_out(world: World) -> None:
     assert world.standing() == world.truth
 
 
+def test_a_recount_by_sql_takes_back_what_was_held_out(world: World) -> None:
+    world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance <> 3)")
+    consumer = world.consumer()
+    [refused] = world.send(3)
+    consumer.run_once()
+    assert positions(world) == [refused]
+    world.send(4)
+    catch_up(consumer)
+    world.connection.execute("UPDATE checkpoints SET recount = true")
+    consumer.run_once()
+    assert held(world) == []
+    assert world.standing() == world.truth
+
+
+def test_a_retry_that_a_reset_has_overtaken_counts_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second process applies it after this one has found what to try again."""
+    world.connection.execute(
+        "ALTER TABLE consumer_states ADD CONSTRAINT odd CHECK (total_distance <> 3)"
+    )
+    consumer, other = world.consumer(), world.consumer()
+    [refused] = world.send(3)
+    consumer.run_once()
+    assert positions(world) == [refused]
+    world.connection.execute("ALTER TABLE consumer_states DROP CONSTRAINT odd")
+    world.connection.execute(ASK)
+    record = consumer._view.record
+
+    def after_a_reset(position: int) -> Any:
+        ask(world)
+        with other.handler.connection.transaction():
+            other.handler.repair()
+        return record(position)
+
+    monkeypatch.setattr(consumer._view, "record", after_a_reset)
+    consumer.run_once()
+    assert held(world) == []
+    assert world.standing() == world.truth
+
+
 def test_a_handler_that_heals_by_sql_stands_still_if_that_is_refused(world: World) -> None:
     """Nobody knows which of the gap's rides it is."""
     consumer = world.consumer()

@@ -62,7 +62,7 @@ def moves_on(shop: Shop) -> None:
 def test_it_is_exact_through_crashes_and_a_log_that_is_wiped(shop: Shop) -> None:
     customer = shop.places(1_000_000)
     for _ in range(3):
-        consumer = shop.takings(BATCH_SIZE="3")
+        consumer = shop.takings()
         with killed_midway(shop.world, consumer, "takings"):
             pass  # the customer does it
     eventually(lambda: shop.world.value(BEHIND) > 100, "what the log alone could tell")

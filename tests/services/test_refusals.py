@@ -105,17 +105,17 @@ def test_without_the_right_to_prune_old_keys_it_still_takes_rides(world: World, 
 
 
 @pytest.mark.parametrize(
-    ("right", "table", "told"),
+    ("right", "what", "told"),
     [
-        ("SELECT", "rides", "SELECT on rides"),
-        ("INSERT", "staged_log_records", "INSERT on staged_log_records"),
+        ("SELECT", "table rides", "SELECT on rides"),
+        ("EXECUTE", "function stage", "EXECUTE on stage"),
     ],
 )
 def test_a_right_that_is_missing_is_told(
-    limited: Api, world: World, role: str, right: str, table: str, told: str
+    limited: Api, world: World, role: str, right: str, what: str, told: str
 ) -> None:
-    world.connection.execute(f"REVOKE {right} ON {table} FROM {role}")
-    assert refuses_rides(limited, f"permission denied for table {table}")
+    world.connection.execute(f"REVOKE {right} ON {what} FROM {role}")
+    assert refuses_rides(limited, f"permission denied for {what}")
     assert is_not_ready(limited, told)
     assert world.truth == (world.start, 0)
 
@@ -136,27 +136,27 @@ def test_a_right_that_only_repeated_keys_need_is_told(
 def test_an_outage_is_logged_once_and_again_when_it_changes_or_comes_back(
     limited: Api, world: World, role: str
 ) -> None:
-    def said(table: str) -> int:
-        reason = f"POST /rides answers 503: permission denied for table {table}"
+    def said(what: str) -> int:
+        reason = f"POST /rides answers 503: permission denied for {what}"
         return limited.service.output.read_text().count(reason)
 
-    def revoke(table: str, told_before: int) -> None:
-        world.connection.execute(f"REVOKE INSERT ON {table} FROM {role}")
-        eventually(lambda: limited.post().status_code == 503 and said(table) > told_before)
+    def revoke(right: str, what: str, told_before: int) -> None:
+        world.connection.execute(f"REVOKE {right} ON {what} FROM {role}")
+        eventually(lambda: limited.post().status_code == 503 and said(what) > told_before)
 
     def restore() -> None:
         grant_what_is_needed(world, role)
         assert limited.post().status_code == 201
 
-    revoke("staged_log_records", 0)
+    revoke("EXECUTE", "function stage", 0)
     threading.Event().wait(PAUSE)  # it may say more from now on, and has nothing to add
     assert {limited.post().status_code for _ in range(20)} == {503}
-    assert said("staged_log_records") == 1
-    revoke("rides", 0)  # asked for first, so refused first
-    assert (said("rides"), said("staged_log_records")) == (1, 1)
+    assert said("function stage") == 1
+    revoke("INSERT", "table rides", 0)
+    assert (said("table rides"), said("function stage")) == (1, 1)
     restore()
-    revoke("staged_log_records", 1)
-    assert said("staged_log_records") == 2
+    revoke("EXECUTE", "function stage", 1)
+    assert said("function stage") == 2
     restore()
     limited.service.says("POST /rides works again")
     assert limited.service.output.read_text().count("works again") == 2

@@ -85,11 +85,10 @@ RECEIPT = (
 MINUTE = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s)"
 AT = "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', '%s')"
 REFUSED = {
-    "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
     "a ride of NaN": "INSERT INTO rides (distance) VALUES ('NaN')",
     "a record too large for a batch": (
-        "INSERT INTO staged_log_records VALUES (1, 'create', 'x', to_jsonb(repeat('x', 8184)))"
+        "INSERT INTO staged_log_records VALUES (1, 'a.b', to_jsonb(repeat('x', 8188)))"
     ),
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
     "a term without a name": "INSERT INTO terms VALUES (1, '')",
@@ -101,7 +100,9 @@ REFUSED = {
     "receipts complete beyond the inbox": "UPDATE receipts_state SET complete_to = inbox_to + 1",
     "more attempts excused than made": "INSERT INTO receipts (ride_id, excused) VALUES (1, 1)",
     "a key of no ride": "INSERT INTO idempotency_keys (key, distance) VALUES ('k', 1)",
-    "a healed distance of NaN": "UPDATE checkpoints SET distance_healed = 'NaN'",
+    "a healed distance of NaN": (
+        "INSERT INTO consumer_states (name, distance_healed) VALUES ('c', 'NaN')"
+    ),
     "a total of another kind": "INSERT INTO consumer_states (name, kind) VALUES ('c', 'rollup')",
     "a total of a rollup": "INSERT INTO consumer_states (name) VALUES ('rolled')",
     "a reset of a rollup": RESET % "'rolled', 'pending', NULL, NULL, NULL, NULL, NULL",
@@ -143,10 +144,8 @@ def connection(module_world: World) -> Iterator[psycopg.Connection]:
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_the_database_refuses(connection: psycopg.Connection, what: str) -> None:
-    with pytest.raises((psycopg.errors.IntegrityError, psycopg.errors.Error)) as refusal:
+    with pytest.raises((psycopg.errors.IntegrityError, psycopg.errors.DataError)):
         connection.execute(REFUSED[what])
-    assert refusal.value.sqlstate is not None
-    assert refusal.value.sqlstate[:2] in {"23", "22"} or refusal.value.sqlstate == "428C9"
 
 
 @pytest.mark.parametrize(

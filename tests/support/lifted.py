@@ -11,8 +11,8 @@ from zipfile import ZipFile
 
 import psycopg
 
-from lab.processes import clean_environment, start
 from rocket_rides.settings import PROJECT
+from tests.support import package
 from tests.support.world import Service, World
 from unified_log.database import one_row
 
@@ -46,30 +46,6 @@ class Standing(NamedTuple):
     largest: Decimal
 
 
-def environment() -> dict[str, str]:
-    """This process' own, without what leads to the project's code."""
-    leading = {"PYTHONPATH", "UNIFIED_LOG_SETTINGS"}
-    return {name: value for name, value in clean_environment().items() if name not in leading}
-
-
-def install(folder: Path) -> None:
-    """Build the package, and unpack it into a folder."""
-    build = [
-        sys.executable,
-        "-m",
-        "uv",
-        "build",
-        "--quiet",
-        "--wheel",
-        "--out-dir",
-        folder,
-        PROJECT,
-    ]
-    subprocess.run(build, check=True)
-    [wheel] = folder.glob("unified_log-*.whl")
-    ZipFile(wheel).extractall(folder)
-
-
 class Shop:
     """The shop, in a folder of its own, with some orders from before its log."""
 
@@ -79,7 +55,7 @@ class Shop:
         shutil.copytree(
             ORDERS, self.folder / "orders", ignore=shutil.ignore_patterns("__pycache__")
         )
-        install(self.folder)
+        ZipFile(package.build(self.folder)).extractall(self.folder)
         self.connection: psycopg.Connection = world.connect()
         self.upgrade("orders")
         self.connection.execute(BEFORE, [before])
@@ -92,20 +68,16 @@ class Shop:
         migrated = self.run("alembic", "-c", "orders/alembic.ini", "upgrade", revision)
         assert migrated.ends() == 0, migrated.output.read_text()
 
-    def run(self, module: str, *arguments: str, **settings: str) -> Service:
+    def run(self, module: str, *arguments: str) -> Service:
         """Start a module of the shop, or of what it has installed."""
-        path = self.world.new_output(module)
-        with path.open("wb") as output:
-            given = environment() | self.world.settings | settings
-            command = [sys.executable, "-m", module, *arguments]
-            process = start(command, given, output, self.folder)
-        return self.world.started(Service(process, path))
+        python = Path(sys.executable)
+        return package.run(python, self.folder, self.world, module, *arguments)
 
     def importable(self, *packages: str) -> list[str]:
         """Those that the shop's processes find."""
         command = [sys.executable, "-c", IMPORTABLE, *packages]
         found = subprocess.run(
-            command, cwd=self.folder, env=environment(), check=True, capture_output=True
+            command, cwd=self.folder, env=package.environment(), check=True, capture_output=True
         )
         return found.stdout.decode().split()
 
@@ -113,8 +85,8 @@ class Shop:
         """A customer who places so many orders, one after another."""
         return self.run("orders.place", "ann", str(number))
 
-    def takings(self, **settings: str) -> Service:
-        return self.run("orders.takings", NAME, **settings).says("stands at")
+    def takings(self) -> Service:
+        return self.run("orders.takings", NAME).says("stands at")
 
     @property
     def standing(self) -> Standing:

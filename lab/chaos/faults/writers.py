@@ -27,8 +27,7 @@ IMPORT = TAKE.replace(
 # A record that no consumer handles (`lab.chaos.drifts`).
 NOTE = """
     WITH note AS (INSERT INTO notes DEFAULT VALUES RETURNING id)
-    INSERT INTO staged_log_records (id, type, data)
-    SELECT id, 'note.create', jsonb_build_object('id', id) FROM note
+    SELECT stage(id, 'note.create', jsonb_build_object('id', id)) FROM note
 """
 LONGEST_AGO = 150.0  # seconds
 BURSTS = (1, 5, 40)  # entries at a time

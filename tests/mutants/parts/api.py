@@ -38,8 +38,8 @@ MUTANTS = [
     ),
     booking(
         "a ride has no staged record",
-        "FROM ride RETURNING ring_doorbell()",
-        "FROM ride WHERE false RETURNING ring_doorbell()",
+        "stage(id, 'ride.create', jsonb_build_object('id', id, 'distance', distance), $2, $3)",
+        "concat($2::text, $3::text)",
         tests="services/test_booking.py::test_twenty_equal_requests_at_once_take_one_ride",
     ),
     booking(
@@ -106,9 +106,9 @@ MUTANTS = [
     ),
     schema(
         "a session caches numbers",
-        "CACHE 1) PRIMARY KEY",
-        "CACHE 10) PRIMARY KEY",
-        file="migrations/kinds/1_rides.sql",
+        "AS bigint CACHE 1;",
+        "AS bigint CACHE 10;",
+        file="unified_log/schema/1_log.sql",
     ),
     Mutant(
         "a client that is silent is waited for",

@@ -40,8 +40,8 @@ MUTANTS = [
     ),
     votes(
         "a total votes by its metres alone",
-        "if sums.upto(one.position, of_warehouse) == one.tally:",
-        "if sums.upto(one.position, of_warehouse)[1] == one.tally[1]:",
+        "if sums.upto(one.position, of_warehouse) == has:",
+        "if sums.upto(one.position, of_warehouse)[1] == has[1]:",
     ),
     votes(
         "totals are reset because Postgres says so",
@@ -94,8 +94,8 @@ MUTANTS = [
     ),
     Mutant(
         "a consumer below a block whose ratings were changed is for the change",
-        "if not any(at >= rated.upto and exact(at) == claim",
-        "if not any(exact(at) == claim",
+        "return at >= rated.upto and not lacks and exact(at) == claim",
+        "return not lacks and exact(at) == claim",
         "analytics/proofs/ratings.py",
         "analytics/test_ratings_changed.py::"
         "test_a_consumer_that_stands_below_a_changed_block_says_nothing_of_it",
@@ -109,8 +109,8 @@ MUTANTS = [
     ),
     judgement(
         "a checkpoint past every ride is compared with what is not settled",
-        "exact.distance, position > at, rides",
-        "exact.distance, False, rides",
+        "exact.distance, one.position > at,",
+        "exact.distance, False,",
         tests="analytics/test_reconcile.py::"
         "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
     ),

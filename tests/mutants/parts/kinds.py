@@ -10,13 +10,13 @@ handler = partial(
     Mutant, file="unified_log/readers/handler.py", tests="services/test_add_a_kind.py"
 )
 
-cell = partial(Mutant, file="migrations/versions/0010_schema.py", tests="services/test_cell.py")
+cell = partial(Mutant, file="unified_log/schema/1_log.sql", tests="services/test_cell.py")
 
 MUTANTS = [
     cell(
         "every cell draws the same ids",
-        """{"first": cell * CELL_SIZE + 1,""",
-        """{"first": 1,""",
+        "        cell_start() + 1, cell_start() + 99999999999999\n",
+        "        1, 99999999999999\n",
         tests="services/test_cell.py::test_what_two_cells_say_of_their_rides_is_told_apart",
     ),
     rating(
@@ -32,8 +32,15 @@ MUTANTS = [
     ),
     rating(
         "a rating has no staged record",
-        "        FROM rating RETURNING ring_doorbell()",
-        "        FROM rating WHERE false RETURNING ring_doorbell()",
+        """\
+    SELECT stars, stage(
+        id, 'rating.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars),
+        $3, $4
+    )
+""",
+        """\
+    SELECT stars, concat($3::text, $4::text)
+""",
     ),
     stars(
         "a gap heals from nothing",
@@ -48,8 +55,8 @@ MUTANTS = [
     ),
     handler(
         "a handler never recounts",
-        "AND name = %s AND recount)",
-        "AND name = %s AND false)",
+        "AND name = %(name)s AND (recount OR EXISTS (",
+        "AND name = %(name)s AND (false OR EXISTS (",
     ),
     handler(
         "a recount stays asked for",
@@ -59,22 +66,22 @@ MUTANTS = [
     ),
     Mutant(
         "every record is a ride's",
-        "object || '.' || action AS type",
-        "'ride.create' AS type",
+        "SELECT id, type, data::text, traceparent",
+        "SELECT id, 'ride.create', data::text, traceparent",
         file="unified_log/streamer/drain.py",
         tests="services/test_add_a_kind.py::test_a_kind_that_is_added_while_the_fleet_runs_counts"
         "_through_crashes_and_a_lost_log",
     ),
     Mutant(
         "Spark's sum is not compared",
-        "or each[2:4] != each[5:7]",
-        "or each[2:3] != each[5:6]",
+        "return self.stray or self.off != (0, 0)",
+        "return self.stray or self.off[0] != 0",
         file="analytics/result.py",
         tests="analytics/test_ratings_proved.py",
     ),
     Mutant(
         "every consumer is compared with where the last one stands",
-        "exact(min(row[1], furthest), held)",
+        "exact(min(each.position, furthest), held)",
         "exact(furthest, held)",
         file="analytics/proofs/ratings.py",
         tests="analytics/test_ratings_proved.py",

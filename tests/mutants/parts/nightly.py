@@ -40,7 +40,7 @@ MUTANTS = [
     ),
     result(
         "nobody counts the rides of a total",
-        "self.drift != 0 or self.rides != self.exact_rides",
+        "self.drift != 0 or self.rides_off != 0",
         "self.drift != 0",
     ),
     owner(

@@ -56,11 +56,11 @@ MUTANTS = [
     digest(
         "an entry that is no record is read for ever",
         """\
-            result.set_aside.append(SetAside(entry, str(reason)))
+            result.malformed.append(Malformed(entry, str(reason)))
         result.last_redis_id = entry.redis_id
 """,
         """\
-            result.set_aside.append(SetAside(entry, str(reason)))
+            result.malformed.append(Malformed(entry, str(reason)))
             continue
         result.last_redis_id = entry.redis_id
 """,
@@ -101,8 +101,9 @@ MUTANTS = [
     ),
     reader(
         "the total and the checkpoint move in two transactions",
-        "            self._connection.transaction(),\n        ):\n            self.handler.fence()",
-        "        ):\n            self.handler.fence()",
+        "            self._connection.transaction(),\n        ):\n",
+        "        ):\n",
+        file="unified_log/readers/taking.py",
     ),
     crashes(
         "a crash is counted again by each session",

@@ -90,7 +90,7 @@ MUTANTS = [
     ),
     reader(
         "a gap counts with each of its pieces",
-        "is_last=any(gap.upto == upto for gap in gaps)",
+        "is_last=any(gap.upto == upto for gap in whole.gaps)",
         "is_last=True",
         tests="services/test_counts.py",
     ),

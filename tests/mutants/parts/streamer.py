@@ -103,9 +103,9 @@ MUTANTS = [
     ),
     doorbell(
         "every ride rings",
-        "setval('doorbell'::regclass, 1, false)",
-        "setval('doorbell'::regclass, 1, true)",
-        file="migrations/versions/0010_schema.sql",
+        "setval('doorbell', 1, false)",
+        "setval('doorbell', 1, true)",
+        file="unified_log/schema/1_log.sql",
     ),
     trimming(
         "the log has no longest length",
@@ -134,8 +134,9 @@ MUTANTS = [
     ),
     repair(
         "the rollup goes back to the lowest repaired ride, and not below it",
-        "least(complete_to, %(lowest)s - 1), generation",
-        "least(complete_to, %(lowest)s), generation",
+        "least(complete_to, ride_id - 1),\n        generation",
+        "least(complete_to, ride_id),\n        generation",
+        file="migrations/versions/0010_schema.sql",
         tests="services/test_rollup_disasters.py::"
         "test_rides_behind_the_logs_back_are_rolled_up_after_a_repair",
     ),
@@ -143,7 +144,7 @@ MUTANTS = [
         "a sweep under way may undo a repair",
         "set_backs = set_backs + 1",
         "set_backs = set_backs",
-        file="rocket_rides/receipts.py",
+        file="migrations/versions/0010_schema.sql",
         tests="services/queue/test_sweeping.py::"
         "test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time",
     ),

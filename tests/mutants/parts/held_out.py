@@ -1,0 +1,180 @@
+"""Mutants of what a reader does with a record that is refused, of healing, and of recounting."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+HELD, HEALING = "services/test_held_out.py::", "services/test_healing.py::"
+held_out = partial(
+    Mutant, file="unified_log/readers/held_out.py",
+    tests=HELD + "test_what_the_record_is_to_blame_for_holds_it_out",
+)  # fmt: skip
+taking = partial(
+    Mutant, file="unified_log/readers/taking.py",
+    tests=HELD + "test_only_what_is_refused_is_held_out",
+)  # fmt: skip
+reader = partial(
+    Mutant, file="unified_log/readers/reader.py",
+    tests=HEALING + "test_a_piece_is_never_more_than_a_page",
+)  # fmt: skip
+healing = partial(
+    Mutant, file="unified_log/readers/healing.py",
+    tests=HEALING + "test_what_the_log_lacks_comes_from_the_view_in_order_and_once",
+)  # fmt: skip
+handler = partial(
+    Mutant, file="unified_log/readers/handler.py",
+    tests=HEALING + "test_a_recount_starts_anew_and_counts_nothing_as_healed",
+)  # fmt: skip
+checkpoint = partial(Mutant, file="unified_log/readers/checkpoint.py")
+
+CLASSES = 'CLASSES = ("22", "23", "54")'
+
+MUTANTS = [
+    held_out("a value that does not fit stops the reader", CLASSES, 'CLASSES = ("23", "54")'),
+    held_out("a constraint stops the reader", CLASSES, 'CLASSES = ("22", "54")'),
+    held_out("a limit of the server stops the reader", CLASSES, 'CLASSES = ("22", "23")'),
+    held_out("what a trigger raises stops the reader", " or state == RAISED)", ")"),
+    held_out(
+        "an outage holds a record out",
+        "if state and (state[:2] in CLASSES or state == RAISED):",
+        "if state:",
+        tests=HELD + "test_an_outage_holds_nothing_out",
+    ),
+    held_out(
+        "any error of Python's holds a record out",
+        "    if isinstance(error, RecordRefused):",
+        "    if not isinstance(error, psycopg.Error):",
+        tests=HELD + "test_an_error_of_pythons_holds_nothing_out",
+    ),
+    held_out(
+        "what can't be sent stops the reader",
+        "if state is None and isinstance(error, psycopg.DataError):",
+        "if False:",
+        tests=HELD + "test_a_text_that_cannot_be_sent_holds_its_record_out",
+    ),
+    held_out(
+        "eleven in a row are held out",
+        "if in_a_row >= MOST_IN_A_ROW:",
+        "if in_a_row > MOST_IN_A_ROW:",
+        tests=HELD + "test_after_ten_in_a_row_the_reader_stands_still",
+    ),
+    held_out(
+        "one more is held out than a hundred",
+        "elif undecided >= MOST_UNDECIDED:",
+        "elif undecided > MOST_UNDECIDED:",
+        tests=HELD + "test_with_a_hundred_undecided_the_reader_stands_still",
+    ),
+    held_out(
+        "what was dropped is still to be decided about",
+        " AND dropped_at IS NULL\n",
+        "\n",
+        tests=HELD + "test_with_a_hundred_undecided_the_reader_stands_still",
+    ),
+    held_out(
+        "a retry past the checkpoint is waited for",
+        "AND retry AND held.position <= checkpoints.position",
+        "AND retry",
+        tests=HELD + "test_what_is_asked_for_past_the_checkpoint_holds_up_nothing",
+    ),
+    checkpoint(
+        "refusals with others between them are in a row",
+        "refusals_in_a_row = CASE WHEN %(taken)s > 0 THEN 0",
+        "refusals_in_a_row = CASE WHEN %(taken)s < 0 THEN 0",
+        tests=HELD + "test_only_what_is_refused_is_held_out",
+    ),
+    taking(
+        "a whole batch is held out for one record",
+        "            if len(items) > 1:\n",
+        "            if False:\n",
+    ),
+    taking(
+        "a record is passed, and nobody says that it is held out",
+        "                self._held_out.keep(held_out)\n",
+        "                pass\n",
+    ),
+    taking(
+        "the handler remembers what was refused",
+        "                raise\n            self._reload()\n            if len(items) > 1:",
+        "                raise\n            if len(items) > 1:",
+    ),
+    taking(
+        "what somebody wrote into Redis holds a record out",
+        "fresh = None if missing else self._view.record(item.position)",
+        "fresh = None",
+        tests=HELD + "test_what_comes_from_redis_is_taken_from_the_view_before_it_is_held_out",
+    ),
+    taking(
+        "a record that was tried again counts with the next retry, too",
+        "                self._held_out.counted(position)\n",
+        "",
+        tests=HELD + "test_a_retry_counts_it_once_and_out_of_order",
+    ),
+    taking(
+        "a retry counts what a reset has counted meanwhile",
+        "if self._held_out.to_retry() != (position, item.type.decode()):",
+        "if False:",
+        tests=HELD + "test_a_retry_that_a_reset_has_overtaken_counts_nothing",
+    ),
+    taking(
+        "what was met before counts as healed again",
+        "        if gap.upto <= self.checkpoint.furthest:\n            return None\n",
+        "",
+        tests=HEALING + "test_a_recount_starts_anew_and_counts_nothing_as_healed",
+    ),
+    Mutant(
+        "a reset leaves what was held out to a retry",
+        "    connection.execute(TAKE_BACK, [name])\n",
+        "",
+        "consumers/totals/reset.py",
+        HELD + "test_a_reset_takes_back_what_was_held_out",
+    ),
+    handler(
+        "a recount by SQL leaves what was held out to a retry",
+        "            self.connection.execute(FORGET_HELD_OUT, [self.KIND, self.name])\n",
+        "",
+        tests=HELD + "test_a_recount_by_sql_takes_back_what_was_held_out",
+    ),
+    handler(
+        "a recount takes in again what is there",
+        "            'position', cell_start(), 'furthest'",
+        "            'furthest'",
+    ),
+    handler(
+        "a recount forgets how far it was",
+        "'furthest', greatest(furthest, position)",
+        "'furthest', furthest",
+    ),
+    checkpoint(
+        "records of a new type that lie before the checkpoint are missed",
+        "AND NOT %(types)s::text[] <@ types)",
+        "AND false)",
+        tests=HEALING + "test_a_reader_of_more_types_than_before_recounts",
+    ),
+    reader(
+        "a gap of any length is healed in one transaction",
+        "        if len(missing) >= PAGE:",
+        "        if False:",
+    ),
+    reader(
+        "what is healed goes past what was sent",
+        "batch.close_gap(min(rest.upto, bounds.last_sent))",
+        "batch.close_gap(rest.upto)",
+        tests=HEALING + "test_nothing_is_healed_past_what_was_sent",
+    ),
+    healing(
+        "what was healed comes after what was read",
+        'return [*merge(read, healed, key=attrgetter("position"))] if healed else read',
+        "return [*read, *healed]",
+    ),
+    healing(
+        "a gap ends before its last record",
+        "WHERE id > %s AND id <= %s AND type",
+        "WHERE id > %s AND id < %s AND type",
+    ),
+    healing(
+        "a page of a gap sorts the rest of it",
+        "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)",
+        "set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'on', true)",
+        tests=HEALING + "test_a_page_of_a_long_gap_visits_few_rows",
+    ),
+]

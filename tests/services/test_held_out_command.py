@@ -1,0 +1,145 @@
+"""`python -m unified_log.held_out`: a person lists what is held out, retries it or drops it."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from tests.support.held_out import hold_out, note
+from tests.support.world import World, catch_up, eventually, transaction
+from unified_log import held_out
+
+Say = Callable[..., tuple[int, list[str]]]
+STATES = (
+    "SELECT kind, name, position, retry, dropped_at IS NULL FROM held_out_records ORDER BY 1, 2, 3"
+)
+TOTAL = "SELECT total_distance FROM consumer_states"
+
+
+@pytest.fixture
+def say(world: World, capsys: pytest.CaptureFixture[str]) -> Say:
+    """The command, in this process: its exit status, and the lines that it prints."""
+
+    def say(*words: str | int) -> tuple[int, list[str]]:
+        status = held_out.run(world.connection, held_out.parse([*map(str, words)]))
+        return status, capsys.readouterr().out.splitlines()
+
+    return say
+
+
+@pytest.fixture
+def rides(world: World) -> list[int]:
+    """Four rides: one total holds out the first three, another reader a record of its own."""
+    rides = world.send(1, 2, 3, 4)
+    catch_up(world.consumer())
+    hold_out(world, "consumer0", *rides[:3])
+    world.connection.execute("INSERT INTO checkpoints (kind, name) VALUES ('other', 'a b')")
+    note(world, "a b", rides[0], "other", reason="it\nis \x1b[31m red")
+    return rides
+
+
+def test_all_are_listed_whoever_holds_them_out(say: Say, rides: list[int]) -> None:
+    status, lines = say("list")
+    assert status == 0
+    begins = [f"other a b {rides[0]}", *(f"total consumer0 {ride}" for ride in rides[:3])]
+    assert [line.partition(":")[0] for line in lines] == begins
+    assert ": ride.create, held out since 20" in lines[1]
+    assert lines[1].endswith("Z, after 1 attempt: too long")
+    assert lines[0].endswith("it\\nis \\x1b[31m red")
+
+
+def test_what_is_decided_is_decided_once(world: World, say: Say, rides: list[int]) -> None:
+    one, two, three, four = rides
+    assert say("retry", "total", "consumer0", one, two) == (
+        0,
+        [f"total consumer0 {ride}: to be tried again" for ride in (one, two)],
+    )
+    assert "after 1 attempt (to be tried again): too long" in say("list")[1][1]
+    assert say("drop", "total", "consumer0", three)[0] == 0
+    assert "after 1 attempt (dropped): too long" in say("list")[1][3]
+    assert say("drop", "total", "consumer0", one, three, four) == (
+        1,
+        [
+            f"total consumer0 {one}: not done: it is to be tried again already",
+            f"total consumer0 {three}: not done: it was dropped",
+            f"total consumer0 {four}: not done: it is not held out",
+        ],
+    )
+    assert say("retry", "total", "consumer0", three)[1] == [
+        f"total consumer0 {three}: not done: it was dropped"
+    ]
+    assert say("retry", "total", "nobody", one, 10**30)[1] == [
+        f"total nobody {each}: not done: there is no such reader" for each in (one, 10**30)
+    ]
+    assert world.connection.execute(STATES).fetchall()[1:] == [
+        ("total", "consumer0", one, True, True),
+        ("total", "consumer0", two, True, True),
+        ("total", "consumer0", three, False, False),
+    ]
+    assert world.value(TOTAL) == 4  # nothing but the list has changed
+
+
+def test_all_of_one_reader_or_of_everybody(world: World, say: Say, rides: list[int]) -> None:
+    assert len(say("retry", "total", "consumer0", "--all")[1]) == 3
+    assert say("drop", "--all") == (0, [f"other a b {rides[0]}: dropped"])
+    assert say("retry", "--all") == (0, ["no record waits for a decision"])
+    world.connection.execute("DELETE FROM held_out_records")
+    assert say("list") == (0, ["no record is held out"])
+
+
+def test_of_two_people_the_second_finds_that_it_is_decided(
+    world: World, say: Say, rides: list[int]
+) -> None:
+    """He waits for the first, who has not committed yet."""
+    one, *_ = rides
+    with transaction(world) as first:
+        held_out.change(first, held_out.parse(["drop", "total", "consumer0", str(one)]))
+        command = world.service("unified_log.held_out", "retry", "total", "consumer0", str(one))
+        eventually(lambda: world.waiting == 1)
+        first.commit()
+    assert command.ends() == 1
+    assert f"{one}: not done: it was dropped" in command.output.read_text()
+
+
+@pytest.mark.usefixtures("rides")
+def test_a_consumer_counts_what_it_is_asked_to_try_again(world: World, say: Say) -> None:
+    say("retry", "--all")
+    consumer = world.consumer()
+    eventually(lambda: consumer.run_once() and world.value(TOTAL) == 10)
+    assert [line.partition(":")[0].split()[0] for line in say("list")[1]] == ["other"]
+
+
+def test_a_role_needs_few_rights(world: World, rides: list[int]) -> None:
+    role = f"decider_{world.stream}"
+    world.connection.execute(
+        f"CREATE ROLE {role}; GRANT SELECT ON held_out_records, checkpoints TO {role};"
+        f" GRANT UPDATE (retry, dropped_at) ON held_out_records TO {role}",
+        prepare=False,
+    )
+    person = world.connect()
+    person.execute(f"SET ROLE {role}")
+    try:
+        given = held_out.parse(["drop", "total", "consumer0", str(rides[0])])
+        assert len(held_out.change(person, given)) == 1
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            person.execute("DELETE FROM held_out_records")
+    finally:
+        person.close()
+        world.connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}", prepare=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "", "retry", "drop", "retry total", "retry total consumer0", "drop total consumer0",
+        "retry total consumer0 1 --all", "retry total --all", "list total", "list --all",
+        "retry total consumer0 one", "delete total consumer0 1", "retry \udcff consumer0 1",
+    ],
+)  # fmt: skip
+def test_each_mistake_is_one_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        held_out.parse(words.split())
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("python -m unified_log.held_out: ")
+    assert said.count("\n") == 1
