@@ -22,15 +22,15 @@ from unified_log.database import one_row
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # What is held out past its position, or of a type that it does not handle, a total does not lack.
-STANDINGS = f"""
+STANDINGS = """
     SELECT name, position, total_distance, rides, ARRAY(
         SELECT held.position FROM held_out_records held
         WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
           AND held.position <= checkpoints.position AND held.type = ANY(types)
         ORDER BY held.position
-    ), {RECOUNTS}
+    ), recount IS TRUE
     FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
-"""  # noqa: S608
+"""
 # From outside: a reader may have lost its state. Ratings have a table of their own, and may have
 # none.
 READERS = f"""
@@ -58,7 +58,7 @@ class FrozenConsumer(NamedTuple):
     total_distance: Decimal
     rides: int
     held_out: Sequence[int] = ()  # the positions of the rides that its total lacks
-    recounts: bool = False
+    recounts: bool = False  # it was asked to, and has not begun: its total need not be right
 
 
 class FrozenReader(NamedTuple):
@@ -68,7 +68,7 @@ class FrozenReader(NamedTuple):
     name: str
     position: int
     has_state: bool = True
-    recounts: bool = False
+    recounts: bool = False  # it was asked to, or is at it: its position need not be far
 
 
 class Frozen(NamedTuple):

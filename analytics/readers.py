@@ -9,7 +9,8 @@ nobody waits for minutes while there is no rollup, nor for receipts that were re
 come further than they had ever been.
 
 A reader that recounts, since its log was repaired or it handles more types of records than before,
-is neither wrong nor behind: it is said to recount, and the next run compares it.
+is neither wrong nor behind: it is said to recount, and a later run compares it. Once it has begun,
+its sums have to fit the position at which it stands, as ever.
 """
 
 from collections.abc import Collection, Iterable
@@ -83,7 +84,7 @@ def missing(
 
 
 def _recounts(kind: str, name: str) -> Finding:
-    about = f"{called(kind, name)} recounts: the next run compares it"
+    about = f"{called(kind, name)} recounts: a later run compares it"
     return Finding(READER_RECOUNTS, about, key=f"{kind} {name}")
 
 

@@ -40,7 +40,7 @@ class Compared(NamedTuple):
     held_out_rides: int = 0  # that it lacks, and says so
     held_out_distance: Decimal = Decimal(0)
     first_held_out: int | None = None  # the lowest position that it holds out
-    recounts: bool = False
+    recounts: bool = False  # it was asked to, and has not begun
 
     @property
     def drift(self) -> Decimal:

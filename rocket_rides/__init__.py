@@ -1,1 +1,1 @@
-"""What the services share: settings, the database session, the tables, the log."""
+"""What the services share, beside the mechanism: settings, logs, telemetry, words, health."""

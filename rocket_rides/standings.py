@@ -12,8 +12,8 @@ from rocket_rides.receipts import STATE
 from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 from unified_log.log import LARGEST_ID
 
-# Whether a reader makes its state anew, or was asked to: the state still fits its position. Readers
-# without a state of their own are never asked.
+# Whether a reader makes its state anew, or was asked to. Once it has begun, the state fits the
+# position again at every moment. Readers without a state of their own are never asked.
 RECOUNTS = "(recount IS NOT NULL AND (recount OR position < furthest))"
 
 

@@ -61,7 +61,42 @@ CLAIMS = {
     "chain": Claim("Each entry names the record before it.", "unified_log/log/stream.py", 3),
     "deleted-as-sent": Claim("No record is deleted unsent.", "unified_log/streamer/drain.py", 4),
     "one-transaction": Claim(
-        "Total and checkpoint move in one transaction.", "unified_log/readers/reader.py", 4
+        "Total and checkpoint move in one transaction.", "unified_log/readers/taking.py", 4
+    ),
+    "survives": Claim(
+        "What breaks three naive outboxes does not break this one.",
+        "unified_log/streamer/barrier.py",
+        2,
+    ),
+    "held-out": Claim(
+        "A record that is refused is held out, and all others count.",
+        "unified_log/readers/taking.py",
+        13,
+    ),
+    "outage": Claim("An outage holds nothing out.", "unified_log/readers/held_out.py", 13),
+    "retried": Claim(
+        "A record that was held out counts once, however often it is tried again.",
+        "unified_log/readers/taking.py",
+        4,
+    ),
+    "taken-back": Claim("A reset takes back what was held out.", "consumers/totals/reset.py", 12),
+    "healed-in-pages": Claim(
+        "A gap of any length heals a page at a time.", "unified_log/readers/reader.py", 5
+    ),
+    "recounts": Claim(
+        "A recount makes the state anew, which fits its position at every moment.",
+        "unified_log/readers/handler.py",
+        4,
+    ),
+    "drawn": Claim(
+        "No record is staged under a position that nobody has drawn.",
+        "unified_log/schema/1_log.sql",
+        2,
+    ),
+    "kinds": Claim(
+        "Kinds of records that are added at once are all there.",
+        "unified_log/schema/2_kinds.sql",
+        5,
     ),
     "trimming": Claim(
         "Trimming follows the slowest reader.", "unified_log/streamer/trimming.py", 6
@@ -192,8 +227,11 @@ CLAIMS = {
     ),
     "cell": Claim(
         "No two cells give a record the same id.",
-        "migrations/versions/0010_schema.py",
+        "unified_log/schema/1_log.sql",
         0,
+    ),
+    "mechanism": Claim(
+        "The mechanism imports nothing of the application.", "unified_log/spans.py", 0
     ),
     "described": Claim("Every answer matches `/openapi.json`.", "api/views.py", 0),
 }

@@ -136,4 +136,3 @@ class Parser(argparse.ArgumentParser):
 def take_no_arguments(module: str, description: str | None) -> None:
     """Answer --help and refuse arguments, for a process that only has settings."""
     Parser(f"python -m {module}", description).parse_args()
-

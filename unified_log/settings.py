@@ -1,27 +1,25 @@
-"""What the library's processes have to be told, and reading it from the environment.
+"""What the library's processes have to be told.
 
 An application that has settings of its own names the function that loads them, as in
 
     UNIFIED_LOG_SETTINGS=shop.settings:load
 
-and they are what this package's commands use. Else each setting is an environment variable.
+and they are what this package's commands use. Else each setting is an environment variable
+(`unified_log.environment`).
 """
 
 import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import psycopg
 
-from unified_log import durations, process, schema, urls
-from unified_log.errors import Refused, in_one_line
+from unified_log import environment
+from unified_log.errors import in_one_line
 
 HOOK = "UNIFIED_LOG_SETTINGS"
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class Settings(Protocol):
@@ -69,38 +67,6 @@ class Settings(Protocol):
         """A sentence for a person, where it is known why nobody answers at this URL; else empty."""
 
 
-@dataclass(frozen=True)
-class FromEnvironment:
-    """The settings, each by an environment variable of its name."""
-
-    database_url: str = ""
-    redis_url: str = ""
-    stream_name: str = "unified-log"
-    batch_size: int = 2000
-    stream_max_length: int = 1_000_000
-    stream_max_age: float = durations.seconds("7d")
-    log_replicas: int = 0
-    leader_timeout: float = 10.0
-    log_level: str = "INFO"
-
-    @property
-    def postgres_url(self) -> str:
-        return self.database_url or _missing("DATABASE_URL", "postgresql://")
-
-    @property
-    def log_url(self) -> str:
-        return self.redis_url or _missing("REDIS_URL", "redis://, rediss:// or unix://")
-
-    def begin_logging(self) -> None:
-        process.log_to_stdout(self.log_level)
-
-    def require_schema(self, connection: psycopg.Connection) -> None:
-        schema.require(connection)
-
-    def why_absent(self, url: str) -> str:
-        return ""
-
-
 def load() -> Settings:
     """The application's settings, or those of the environment.
 
@@ -108,18 +74,10 @@ def load() -> Settings:
     """
     if named := os.environ.get(HOOK):
         return _of_the_application(named)
-    values: dict[str, Any] = {}
-    refusals = []
-    for name, parse in PARSED.items():
-        if given := os.environ.get(name):
-            try:
-                values[name.lower()] = parse(given)
-            except ValueError as why:
-                shown = "" if name.endswith("_URL") else f"={given}"  # which may hold a password
-                refusals.append(f"{name}{shown} is refused: {why}")
+    config, refusals = environment.read()
     if refusals:
         _refuse(refusals)
-    return FromEnvironment(**values)
+    return config
 
 
 def _of_the_application(named: str) -> Settings:
@@ -131,53 +89,7 @@ def _of_the_application(named: str) -> Settings:
     return loads()
 
 
-def _missing(name: str, schemes: str) -> NoReturn:
-    raise Refused(f"{name} is not set: a URL is expected that begins with {schemes}")
-
-
 def _refuse(reasons: Iterable[str]) -> NoReturn:
     for reason in reasons:
         print(reason, file=sys.stderr)  # noqa: T201
     raise SystemExit(2)
-
-
-def _between(parse: Callable[[str], float], least: float, most: float, text: str) -> float:
-    """Raises ValueError, also for what is not finite."""
-    try:
-        value = parse(text)
-    except ValueError:
-        value = None
-    if value is None or not least <= value <= most:
-        raise ValueError(f"a number from {least:,} to {most:,} is expected")
-    return value
-
-
-def _age(text: str) -> float:
-    if (age := durations.seconds(text)) < 1:
-        raise ValueError("it must be at least a second")
-    return age
-
-
-def _stream(text: str) -> str:
-    if len(text) > 200:
-        raise ValueError("it has more than 200 characters")
-    return text
-
-
-def _level(text: str) -> str:
-    if text.upper() not in LEVELS:
-        raise ValueError(f"one of {', '.join(LEVELS)} is expected")
-    return text.upper()
-
-
-PARSED: dict[str, Callable[[str], object]] = {
-    "DATABASE_URL": urls.postgres,
-    "REDIS_URL": urls.redis,
-    "STREAM_NAME": _stream,
-    "BATCH_SIZE": partial(_between, int, 1, 2000),
-    "STREAM_MAX_LENGTH": partial(_between, int, 1000, 2**63 - 1),
-    "STREAM_MAX_AGE": _age,
-    "LOG_REPLICAS": partial(_between, int, 0, 10),
-    "LEADER_TIMEOUT": partial(_between, float, 1, 3600),
-    "LOG_LEVEL": _level,
-}

@@ -96,7 +96,7 @@ class Agreement:
     """Whether the totals agree at the greatest position that they have all reached.
 
     A total that is more than MOST rides behind the first is too far behind to be compared. What a
-    total holds out is added to it; those that recount are left out.
+    total holds out is added to it; those that were asked to recount are left out.
     """
 
     ride: int  # that position

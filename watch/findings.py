@@ -8,12 +8,12 @@ from datetime import datetime
 
 from unified_log.words import age, count, printable
 from watch.facts import MOST, Database
-from watch.runs import HELD, CompletedRun, Finding
+from watch.runs import HELD, RECOUNTS, CompletedRun, Finding
 
 # Seconds. A run comes every night, and is tried again for hours if it fails.
 RUNS_LATE = 36 * 3600.0
 # The kinds of findings about readers.
-GONE, BEHIND, RECOUNTS = "reader_gone", "reader_behind", "reader_recounts"
+GONE, BEHIND = "reader_gone", "reader_behind"
 
 
 def named(run: CompletedRun) -> str:

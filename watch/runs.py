@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 AGREED, WRONG, HELD = "agreed", "wrong", "held"
+RECOUNTS = "reader_recounts"  # a kind of finding: nothing is wrong, and a later run compares it
 VERDICTS = (HELD, WRONG, AGREED)  # of a completed run, and of each of its parts; the gravest first
 # What a run compares, in the order in which it is shown.
 PARTS = (
@@ -64,6 +65,11 @@ class CompletedRun:
         known = sorted(self.verdicts, key=lambda part: (*PARTS, part).index(part))
         given = ((it, [part for part in known if self.verdicts[part] == it]) for it in VERDICTS)
         return [(verdict, parts) for verdict, parts in given if parts]
+
+    @property
+    def recounting(self) -> bool:
+        """Whether all that it found is that readers recount."""
+        return self.open.keys() == {RECOUNTS}
 
     @property
     def more(self) -> int:

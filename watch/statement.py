@@ -8,7 +8,7 @@ a table that grows: what is counted is counted up to there, and an index leads t
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
 from rocket_rides.sessions import API, RECEIPTS, ROLLUP
-from rocket_rides.standings import RECEIPTS_LAG, RECOUNTS, STANDINGS_GIVEN_RECEIPTS_LAG
+from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from unified_log.sessions import READER, STARTING, STREAMER
 from watch.derived import (
     KEPT,
@@ -102,8 +102,8 @@ READERS = f"""
 # distance of the rides that it has counted since is subtracted. One running sum over those rides,
 # with the totals among them, does that for all. A total is compared if it has reached `floor`:
 # the ride that is `limit` rides behind the first one, looked up only where ids alone don't show the
-# answer. What a total holds out is added to it; one that recounts is not compared.
-AGREEMENT = f"""
+# answer. What a total holds out is added to it; one that was asked to recount is not compared.
+AGREEMENT = """
     WITH totals AS (
         SELECT name, position AS ride, total_distance + coalesce((
             SELECT sum(distance) FROM (
@@ -113,7 +113,8 @@ AGREEMENT = f"""
                 LIMIT %(limit)s
             ) lacking JOIN rides ON rides.id = lacking.position WHERE lacking.type = ANY(types)
         ), 0) AS total
-        FROM checkpoints JOIN consumer_states USING (kind, name) WHERE NOT {RECOUNTS}
+        FROM checkpoints JOIN consumer_states USING (kind, name)
+        WHERE recount IS NOT TRUE
     ),
     ends AS (SELECT min(ride) AS last, max(ride) AS first FROM totals),
     reach AS (SELECT CASE WHEN first - last > %(limit)s THEN coalesce((
@@ -136,7 +137,7 @@ AGREEMENT = f"""
                            WHERE ride < (SELECT floor FROM reach))
     )
     FROM brought_back WHERE name IS NOT NULL HAVING count(*) > 0
-"""  # noqa: S608
+"""
 
 FACTS = f"""
     WITH known AS MATERIALIZED ({SESSIONS}),

@@ -23,7 +23,6 @@ from analytics.extract import CountedRange
 from analytics.ledger import Ledger, Rated
 from analytics.pieces import BLOCK
 from analytics.result import CountedRatings, RatingsVerdict
-from rocket_rides.standings import RECOUNTS
 from unified_log.database import one_row
 
 if TYPE_CHECKING:
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
 # An application that has lifted this job may have no ratings.
 ARE_THERE = "SELECT to_regclass('rating_sums') IS NOT NULL"
 # With the ratings that it holds out, as of a total (`analytics.freeze`).
-STAND = f"""
+STAND = """
     SELECT name, position, ratings, stars, position > last_sent_id, ARRAY(
         SELECT held.position FROM held_out_records held
         WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
           AND held.position <= checkpoints.position AND held.type = ANY(types)
         ORDER BY held.position
-    ), {RECOUNTS}
+    ), recount IS TRUE
     FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN streamer_state ORDER BY name
-"""  # noqa: S608
+"""
 RATINGS = "SELECT id, stars::bigint FROM {table} WHERE id > {after} AND id <= {upto}"
 
 

@@ -106,7 +106,7 @@ def test_rides_that_a_restored_database_has_lost_are_forgotten_although_others_h
 
 OVERTAKEN = """
     WITH ride AS (INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (3, 30))
-    INSERT INTO staged_log_records VALUES (3, 'create', 'ride', '{}')
+    INSERT INTO staged_log_records VALUES (3, 'ride.create', '{}')
 """
 
 

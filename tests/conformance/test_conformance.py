@@ -15,6 +15,7 @@ def private() -> Iterator[Servers]:
         yield found
 
 
+@pytest.mark.proves("survives")
 @pytest.mark.parametrize("demand", KNOWN, ids=lambda demand: demand.__name__)
 @pytest.mark.parametrize("outbox", IMPLEMENTATIONS)
 def test_an_outbox_does_what_it_is_known_to_do(

@@ -3,8 +3,9 @@
 import pytest
 
 from rocket_rides.settings import Settings
+from unified_log.environment import PARSED, FromEnvironment
 from unified_log.errors import Refused
-from unified_log.settings import PARSED, FromEnvironment, load
+from unified_log.settings import load
 
 URL = "postgresql://u:secret@host/shop"
 GIVEN = {

@@ -1,4 +1,4 @@
-"""The mechanism knows nothing of the application: it imports nothing of it, and has no word of it."""
+"""The mechanism imports nothing of the application, and has no word of it."""
 
 import re
 import subprocess
@@ -46,6 +46,7 @@ def test_a_word_of_which_it_is_only_a_part_is_another(text: str) -> None:
     assert not applications(text)
 
 
+@pytest.mark.proves("mechanism")
 def test_all_of_it_can_be_imported_where_there_is_nothing_else(tmp_path: Path) -> None:
     """Beside the packages that it depends on."""
     (tmp_path / "unified_log").symlink_to(PROJECT / "unified_log")

@@ -170,18 +170,19 @@ def test_a_program_reads_numbers_under_names_that_stay() -> None:
     assert read["started_at"] == "2026-11-21T03:00:00Z"
 
 
-HELD_OUT = {"held_out_rides": 2, "held_out_distance": Decimal("12.5"), "first_held_out": 7}
+def holding_out(one: Compared) -> Compared:
+    return one._replace(held_out_rides=2, held_out_distance=Decimal("12.5"), first_held_out=7)
 
 
 def test_what_is_held_out_is_named_and_the_rest_is_exact() -> None:
-    lacking = consumer(0, "-12.5")._replace(rides=2998, **HELD_OUT)
+    lacking = holding_out(consumer(0, "-12.5")._replace(rides=2998))
     seen = run(lacking, consumer(1))
     assert seen.agrees
     told = as_text(seen)
     assert "agrees; held out: 2 rides, 12.500 m" in told
     assert told.rstrip().endswith("All totals agree, but for what is held out.")
     # What it has counted, too, it does not lack.
-    for counted in (lacking._replace(rides=3000), consumer(0)._replace(**HELD_OUT)):
+    for counted in (lacking._replace(rides=3000), holding_out(consumer(0))):
         assert counted.wrong
         assert not run(counted).agrees
 

@@ -26,8 +26,8 @@ LOG = "unified_log/log/stream.py"
 
 SYSTEMS = {
     "the outbox": System(
-        "api/booking.py",
-        "staged_log_records",
+        "unified_log/schema/1_log.sql",
+        "CREATE TABLE staged_log_records",
         "services/test_booking.py::test_a_ride_whose_record_cannot_be_staged_is_not_taken",
     ),
     "the outbox's batches": System(

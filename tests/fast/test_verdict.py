@@ -309,3 +309,22 @@ def test_no_name_breaks_a_line_or_reaches_a_terminal_raw() -> None:
     told = [problem.what for problem in found] + notices(ran)
     assert len(told) == 6
     assert all(what.replace("\xa0", " ").isprintable() for what in told)
+
+
+def test_what_is_held_out_waits_for_a_person_and_a_recount_for_nobody() -> None:
+    lacking = replace(A_TOTAL, held_out=3, dropped=2)
+    recounting = replace(A_TOTAL, name="consumer1", recounts=True)
+    seen = facts(readers=(lacking, recounting))
+    assert problems(seen) == []
+    held_out, recounts = notices(seen)
+    assert "3 records held out by the total consumer0: make held-out" in held_out
+    assert "the total consumer1 recounts" in recounts
+    given_up = facts(readers=(replace(A_TOTAL, dropped=2),))
+    assert notices(given_up) == []
+    late = replace(recounting, seconds_behind=LATER, records_behind=7)
+    assert only(facts(readers=(late,))).what.startswith("the total consumer1 recounts, and is 7")
+
+
+def test_a_run_that_met_a_recount_found_nothing_wrong() -> None:
+    seen = facts(completed_run=completed_run(status="wrong", open={"reader_recounts": 1}))
+    assert (problems(seen), notices(seen)) == ([], [])

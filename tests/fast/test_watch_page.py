@@ -24,6 +24,7 @@ from tests.support.facts import (
     facts,
     failed_run,
     finding,
+    held_out,
     held_run,
     receipts,
     reconciliation,
@@ -81,6 +82,7 @@ def busy() -> str:
         WINDOW,
         readers=readers,
         receipts=receipts(newest_dead=letters, dead=9),
+        held_out=tuple(held_out(ride, reason="no: " + "x" * 200) for ride in range(9)),
         reconciliations=tuple(
             reconciliation(number, drift={"consumer1": Decimal("0.001")}) for number in range(9)
         ),
@@ -112,12 +114,14 @@ def test_nothing_gets_in_unescaped(text: str) -> None:
     """Neither into the page nor into the events, which bring parts of it and items of its feed."""
     feed = Feed()
     feed.add([Event(MOMENT, "fault", text)])
-    strange = total(text, processes=0, counts=counts(gaps_healed=1))
+    strange = total(text, processes=0, counts=counts(gaps_healed=1), held_out=1)
+    lacking = held_out(name=text, type=text, reason=text)
     agreement = Agreement(7, {text: TOTAL, "other": Decimal(1)}, (text,))
     seen = facts(
         readers=(strange,),
         agreement=agreement,
         receipts=receipts(newest_dead=(dead_receipt(reason=text),)),
+        held_out=(lacking,),
         malformed_entries={text: 1},
         reconciliations=(reconciliation(drift={text: Decimal(1)}, unrepaired=(text,)),),
         completed_run=held_run(verdicts={text: "held"}, findings=(finding(about=text),)),
@@ -359,3 +363,26 @@ def test_the_last_completed_run_is_told_with_its_findings_and_what_failed_since(
 def test_the_box_of_spark_says_what_came_of_it(seen: Facts, says: str) -> None:
     _, parts = rendered(seen)
     assert f'<p class="big">{says}</p>' in parts.parts["spark"]
+
+
+def test_what_is_held_out_and_who_recounts_is_shown() -> None:
+    lacking = total("consumer0", held_out=2, dropped=1)
+    recounting = total("consumer1", recounts=True, seconds_behind=60.0, records_behind=7)
+    letters = (held_out(521, retry=True), held_out(17, reason="a constraint"))
+    seen = facts(readers=(lacking, recounting, *database().readers[2:]), held_out=letters)
+    _, parts = rendered(seen)
+    said = {name: " ".join(Markup(part).text.split()) for name, part in parts.parts.items()}
+    assert "consumer0 2 held out, 1 dropped" in said["counted"]
+    assert "consumer1 recounts" in said["counted"]
+    assert said["held-out"].startswith(
+        "521 too long ride.create, consumer0; 1 attempt, since 14:01:22"
+    )
+    assert said["held-out"].count("to be tried again") == 1
+    assert "consumer1 recounts." in said["agreement"]
+    assert "2, 1 dropped" in said["totals"]
+    assert "The total consumer1 recounts, and is 7 records and 60 s behind" in said["verdict"]
+    met = completed_run(status="wrong", open={"reader_recounts": 1})
+    _, parts = rendered(facts(completed_run=met, reconciliations=()))
+    assert "met a reader that recounts" in parts.parts["spark"]
+    _, without = rendered(facts())
+    assert "No record waits" in Markup(without.parts["held-out"]).text

@@ -11,13 +11,16 @@ import pytest
 
 from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
+from lab.chaos import refusals
 from tests.support.entries import RIDE
 from tests.support.recorded import Recorded, Scenario, recordable, recorded_on, two_batches
+from tests.support.resets import ask
 from tests.support.world import catch_up, drain, take, transaction
 from unified_log.log import Staged, decode
 from unified_log.readers import digest
 from unified_log.readers.checkpoint import MOVE
 from unified_log.readers.gaps import Healed
+from unified_log.readers.held_out import HeldOutRecords
 from unified_log.streamer.barrier import Barrier
 from unified_log.terms import Range, Term, Terms
 
@@ -63,6 +66,30 @@ def another_fleet(recorded: Recorded) -> None:
         recorded.count()
 
 
+def a_refused_ride(recorded: Recorded) -> None:
+    """The total refuses rides of more than 4 m, holds one out, and counts it later."""
+    recorded.world.connection.execute("INSERT INTO chaos.refusals VALUES ('consumer0', 4)")
+    recorded.world.take(1, 9, 2)
+    drain(recorded.streamer)
+    for _ in range(6):
+        recorded.consumer.run_once()
+    refusals.end(recorded.world.connection, "consumer0")
+    for _ in range(3):
+        recorded.consumer.run_once()
+
+
+def a_reset_of_what_is_held_out(recorded: Recorded) -> None:
+    """A reset takes in a ride that the total holds out."""
+    recorded.world.connection.execute("INSERT INTO chaos.refusals VALUES ('consumer0', 4)")
+    recorded.world.take(1, 9)
+    drain(recorded.streamer)
+    for _ in range(4):
+        recorded.consumer.run_once()
+    recorded.world.connection.execute("DELETE FROM chaos.refusals")
+    ask(recorded.world)
+    recorded.consumer.run_once()
+
+
 def skip_the_barrier(patch: Patch) -> None:
     patch.setattr(Barrier, "settled", lambda barrier: barrier._last_drawn())
 
@@ -89,6 +116,18 @@ def count_again(patch: Patch) -> None:
 def count_no_resends(patch: Patch) -> None:
     assert MOVE.count("+ %(skipped)s") == 1
     patch.setattr("unified_log.readers.checkpoint.MOVE", MOVE.replace("+ %(skipped)s", ""))
+
+
+def hold_out_unnoted(patch: Patch) -> None:
+    patch.setattr(HeldOutRecords, "keep", lambda *_: None)
+
+
+def leave_what_was_retried(patch: Patch) -> None:
+    patch.setattr(HeldOutRecords, "counted", lambda *_: None)
+
+
+def leave_what_was_reset(patch: Patch) -> None:
+    patch.setattr("consumers.totals.reset.TAKE_BACK", "SELECT %s::text")
 
 
 class Anything(dict[bytes, Range]):
@@ -124,6 +163,9 @@ CASES = [
     Case(another_fleet, take_every_term_as_ours, LEADS_TO),
     Case(a_batch_sent_again, count_again, LEADS_TO),
     Case(a_batch_sent_again, count_no_resends, "was counted, not"),
+    Case(a_refused_ride, hold_out_unnoted, LEADS_TO),
+    Case(a_refused_ride, leave_what_was_retried, "a total moves with its checkpoint"),
+    Case(a_reset_of_what_is_held_out, leave_what_was_reset, "a reset makes it right"),
 ]
 
 

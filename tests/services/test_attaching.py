@@ -46,6 +46,7 @@ def refused(world: World, *statements: str) -> str:
     return str(refusal.value.diag.message_primary)
 
 
+@pytest.mark.proves("kinds")
 def test_two_that_are_attached_at_once_are_both_kinds(world: World) -> None:
     for table in ("orders", "parcels"):
         run(world, TABLE.format(table))

@@ -117,7 +117,7 @@ def test_a_backlog_makes_neither_the_advice_nor_a_new_leader_slow(world: World) 
     """Rows visited, not seconds: neither looks at each staged record for each ride."""
     world.connection.execute(
         "WITH ride AS (INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, 20000)"
-        " RETURNING id) INSERT INTO staged_log_records SELECT id, 'create', 'ride', '{}' FROM ride"
+        " RETURNING id) INSERT INTO staged_log_records SELECT id, 'ride.create', '{}' FROM ride"
     )
     world.connection.execute("ANALYZE")
     for statement in (BEGIN.replace("%(term)s", "repeat('0', 16)"), RESTORE_STATE):

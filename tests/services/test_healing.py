@@ -45,6 +45,7 @@ def test_what_the_log_lacks_comes_from_the_view_in_order_and_once(
     assert counts(world) == (4, 7, 0)
 
 
+@pytest.mark.proves("healed-in-pages")
 def test_a_piece_is_never_more_than_a_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a transaction of its own, with its checkpoint; the stream is not read in between."""
     monkeypatch.setattr(healing, "PAGE", 4)
@@ -94,6 +95,7 @@ def test_a_late_commit_is_not_healed_over(world: World) -> None:
     assert len(listed(world)) == 1
 
 
+@pytest.mark.proves("recounts")
 @pytest.mark.parametrize("page", [3, 1000])
 def test_a_recount_starts_anew_and_counts_nothing_as_healed(
     world: World, monkeypatch: pytest.MonkeyPatch, page: int

@@ -43,6 +43,7 @@ def run(connection: psycopg.Connection, statements: str) -> None:
     connection.execute(statements.encode(), prepare=False)
 
 
+@pytest.mark.proves("drawn")
 @pytest.mark.parametrize("offset", [None, -1_000_000, 1, 10**15])
 def test_a_position_that_nobody_has_drawn_is_refused(world: World, offset: int | None) -> None:
     drawn = world.value("SELECT nextval('log_position')")

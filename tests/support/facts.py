@@ -12,6 +12,7 @@ from watch.facts import (
     Database,
     DeadReceipt,
     Facts,
+    HeldOut,
     Lead,
     Log,
     Reader,
@@ -45,6 +46,13 @@ def rollup(**changed: Any) -> Reader:
 def dead_receipt(ride: int = 200, **changed: Any) -> DeadReceipt:
     letter = DeadReceipt(ride, 1, "status 422: never", MOMENT - timedelta(minutes=ride % 59))
     return replace(letter, **changed)
+
+
+def held_out(position: int = 521, **changed: Any) -> HeldOut:
+    record = HeldOut(
+        "total", "consumer0", position, "ride.create", "too long", 1, MOMENT - timedelta(minutes=2)
+    )
+    return replace(record, **changed)
 
 
 def receipts(**changed: Any) -> Receipts:

@@ -4,7 +4,6 @@ import sys
 
 from analytics.nightly.__main__ import Reconciler
 from rocket_rides import service, settings
-from unified_log import process
 
 if __name__ == "__main__":
     config = settings.load()

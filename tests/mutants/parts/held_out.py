@@ -70,12 +70,6 @@ MUTANTS = [
         "\n",
         tests=HELD + "test_with_a_hundred_undecided_the_reader_stands_still",
     ),
-    held_out(
-        "a retry past the checkpoint is waited for",
-        "AND retry AND held.position <= checkpoints.position",
-        "AND retry",
-        tests=HELD + "test_what_is_asked_for_past_the_checkpoint_holds_up_nothing",
-    ),
     checkpoint(
         "refusals with others between them are in a row",
         "refusals_in_a_row = CASE WHEN %(taken)s > 0 THEN 0",
@@ -96,6 +90,7 @@ MUTANTS = [
         "the handler remembers what was refused",
         "                raise\n            self._reload()\n            if len(items) > 1:",
         "                raise\n            if len(items) > 1:",
+        tests=HELD + "test_what_the_record_is_to_blame_for_holds_it_out",
     ),
     taking(
         "what somebody wrote into Redis holds a record out",
@@ -133,6 +128,12 @@ MUTANTS = [
         "            self.connection.execute(FORGET_HELD_OUT, [self.KIND, self.name])\n",
         "",
         tests=HELD + "test_a_recount_by_sql_takes_back_what_was_held_out",
+    ),
+    handler(
+        "a retry past the checkpoint is waited for",
+        "              AND retry AND held.position <= checkpoints.position",
+        "              AND retry",
+        tests=HELD + "test_what_is_asked_for_past_the_checkpoint_holds_up_nothing",
     ),
     handler(
         "a recount takes in again what is there",

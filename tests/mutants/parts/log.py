@@ -15,6 +15,13 @@ member = partial(Mutant, file="consumers/receipts/group.py", tests="services/tes
 readers = partial(Mutant, file="unified_log/streamer/trimming.py", tests="services/test_readers.py")
 
 MUTANTS = [
+    Mutant(
+        "the mechanism makes the application's spans",
+        "from unified_log.tracing import Trace\n",
+        "from rocket_rides import telemetry  # noqa: F401\nfrom unified_log.tracing import Trace\n",
+        "unified_log/spans.py",
+        "fast/test_mechanism.py::test_all_of_it_can_be_imported_where_there_is_nothing_else",
+    ),
     log("each record of a batch is chained to the one before the batch", "  prev = id\n", ""),
     log(
         "a full Redis is taken for one that has appended",

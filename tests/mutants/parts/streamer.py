@@ -46,6 +46,12 @@ MUTANTS = [
         "mode = 'ExclusiveLock' AND granted",
     ),
     barrier(
+        "those who draw in another database are waited for",
+        "      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())\n",
+        "",
+        tests="conformance/test_conformance.py",
+    ),
+    barrier(
         "whoever comes later is waited for, too",
         "self._wait.writers & self._writers()",
         "self._writers()",
