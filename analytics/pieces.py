@@ -45,8 +45,7 @@ def by_piece(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
     from pyspark.sql import functions as f
 
     block = f.expr(f"(id - 1) div {BLOCK}")
-    above = (f.when(f.col("id") > mark, 1).otherwise(0) for mark in sorted(set(marks)))
-    segment = reduce(lambda one, other: one + other, above, f.lit(0))
+    segment = f.expr(marks_below(sorted(set(marks))))
     return (
         rides.groupBy(block.alias("block"), segment.alias("segment"))
         .agg(
@@ -57,6 +56,18 @@ def by_piece(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
         )
         .select("first", "last", "rides", "distance")
     )
+
+
+def marks_below(marks: Sequence[int], first: int = 0) -> str:
+    """SQL for how many of the ascending `marks` an id lies past, and `first`: a binary search.
+
+    Each record that is held out adds two marks; one term for each would be too deep for Spark.
+    """
+    if not marks:
+        return str(first)
+    half = len(marks) // 2
+    above = marks_below(marks[half + 1 :], first + half + 1)
+    return f"CASE WHEN id > {marks[half]} THEN {above} ELSE {marks_below(marks[:half], first)} END"
 
 
 def between(pieces: Iterable[Piece], after: int, upto: int) -> Tally:

@@ -19,12 +19,13 @@ from watch.metrics import HELP, LABELS
 
 DESCRIBED: dict[str, Any] = json.loads((PROJECT / "api/openapi.json").read_text())
 SCHEMA = [
+    *sorted((PROJECT / "unified_log/schema").glob("*.sql")),
     *sorted((PROJECT / "migrations/kinds").glob("*.sql")),
     PROJECT / "migrations/versions/0010_schema.sql",
 ]
 TABLE = re.compile(r"((?:^--.*\n)+)CREATE TABLE (\w+)", re.MULTILINE)
 WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
-SERVICES = ("api", "streamer", "consumers", "analytics", "rocket_rides")
+WRITERS = ("unified_log", "api", "consumers", "analytics", "rocket_rides")
 
 
 def settings() -> str:
@@ -89,10 +90,10 @@ def first_paragraph(comment: str) -> str:
 
 
 def writers() -> dict[str, set[str]]:
-    """By the table, the packages of the services whose statements write to it."""
+    """By the table, the packages whose statements write to it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for service in SERVICES:
-        for file in (PROJECT / service).rglob("*.py"):
+    for writer in WRITERS:
+        for file in (PROJECT / writer).rglob("*.py"):
             for name in WRITTEN.findall(file.read_text()):
                 found[name].add(f"`{file.parent.relative_to(PROJECT)}/`")
     return found

@@ -26,6 +26,8 @@ POSITIONS = {
     "position bigint UNIQUE DEFAULT nextval('log_position')": "is bigint NOT NULL",
     "place bigint PRIMARY KEY DEFAULT nextval('log_position')": "is bigint NOT NULL",
     "position bigint NOT NULL DEFAULT nextval('log_position')": "no unique index of its own",
+    "position bigint NOT NULL DEFAULT nextval('log_position'),"
+    " EXCLUDE USING btree (position WITH <>)": "no unique index of its own",
     "position bigint NOT NULL DEFAULT nextval('log_position'), UNIQUE (position, amount)": (
         "no unique index of its own"
     ),

@@ -46,9 +46,9 @@ MUTANTS = [
         "mode = 'ExclusiveLock' AND granted",
     ),
     barrier(
-        "those who draw in another database are waited for",
-        "      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())\n",
-        "",
+        "a prepared transaction is not waited for",
+        "mode = 'RowExclusiveLock' AND granted",
+        "mode = 'RowExclusiveLock' AND granted AND pid IS NOT NULL",
         tests="conformance/test_conformance.py",
     ),
     barrier(
