@@ -197,7 +197,7 @@ def _add_up(url: str, table: str, marks: list[int], ends: CountedRange) -> list[
         ratings = batches.read_all().rename_columns(["id", "stars"])
     number = pc.divide(pc.subtract(ratings["id"], 1), BLOCK)
     segment = pa.chunked_array([pa.repeat(0, len(ratings))])
-    for mark in marks:
+    for mark in (mark for mark in marks if ends[0] < mark < ends[1]):
         segment = pc.add(segment, pc.greater(ratings["id"], mark).cast(pa.int64()))
     sums = (
         ratings.append_column("number", number)

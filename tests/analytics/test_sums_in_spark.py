@@ -66,10 +66,11 @@ def rides_of_three_blocks() -> list[Ride]:
     ]
 
 
-def test_rides_are_added_up_between_cuts_as_one_by_one(spark: "SparkSession") -> None:
-    """The ride at a mark is below it."""
+@pytest.mark.parametrize("most", [5, 700])
+def test_rides_are_added_up_between_cuts_as_one_by_one(spark: "SparkSession", most: int) -> None:
+    """The ride at a mark is below it. Each ride that a total holds out has two marks."""
     rides = rides_of_three_blocks()
-    marks = [*(ride.id for ride in rides[:5]), 2 * BLOCK - 1]
+    marks = [*(ride.id for ride in rides[:most]), 2 * BLOCK - 1]
     expected: dict[tuple[int, int], Piece] = {}
     for id_, _, distance in rides:
         place = (id_ - 1) // BLOCK, sum(id_ > mark for mark in marks)

@@ -50,9 +50,10 @@ def test_whatever_the_nights_were_every_total_is_that_of_the_rides(
     assert ledger == msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger)
     assert ledger.total == one_by_one(rides, 0, ledger.position)
     fresh = [ride for ride in rides if ride.id > ledger.position]
-    pieces = cut(fresh, [mark, ledger.position])
-    sums = Sums(ledger, pieces, looks_at(ledger, counted, counted, [mark]))
+    pieces = cut(fresh, [mark - 1, mark, ledger.position])
+    sums = Sums(ledger, pieces, looks_at(ledger, counted, counted, [mark - 1, mark]))
     assert sums.upto(mark) == one_by_one(rides, 0, mark)
+    assert sums.of([mark]) == one_by_one(rides, mark - 1, mark)
     for block in ledger.blocks:
         within = [ride for ride in rides if block.after < ride.id <= block.upto]
         assert (block.tally, block.first, block.last) == (

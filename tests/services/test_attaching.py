@@ -108,6 +108,15 @@ def test_rows_with_positions_that_the_log_may_have_passed_are_refused(
     assert len(world.records()) == 3
 
 
+def test_rows_of_a_transaction_that_began_later_are_not_our_own(world: World) -> None:
+    run(world, TABLE.format("orders"))
+    with transaction(world) as attaching:
+        attaching.execute("SELECT pg_current_xact_id()")
+        run(world, "INSERT INTO orders (amount) VALUES (1)")
+        with pytest.raises(psycopg.errors.CheckViolation, match="has not drawn"):
+            attaching.execute(ATTACH.format("orders").encode())
+
+
 def test_names_mean_what_they_meant_to_whoever_attached(world: World) -> None:
     """Whatever the search_path is of those who attach later, stage, or read."""
     run(
@@ -170,6 +179,9 @@ def test_a_trigger_that_would_miss_a_column_is_refused(world: World) -> None:
 def test_a_view_without_any_kind_has_no_records(world: World) -> None:
     run(world, "SELECT detach('ride.create')", "SELECT detach('rating.create')")
     assert world.value("SELECT count(*) FROM log_records") == 0
+    precise = TABLE.format("orders").replace("timestamptz", "timestamptz(3)")
+    run(world, precise, ATTACH.format("orders"), "INSERT INTO orders (amount) VALUES (1)")
+    assert world.value("SELECT count(*) FROM log_records") == 1
 
 
 def test_a_column_that_got_another_name_is_told(world: World) -> None:

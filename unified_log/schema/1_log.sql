@@ -13,7 +13,9 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', t
 
 -- ------------------------------------------------------------------ the version
 
--- The revision of each component's schema. `serves_from` is the oldest code that it still serves.
+-- The revision of each component's schema.
+--
+-- `serves_from` is the oldest code that it still serves.
 CREATE TABLE schema_versions (
     component text PRIMARY KEY,
     revision integer NOT NULL,
@@ -74,7 +76,9 @@ BEGIN
 END $$;
 
 -- A kind of record: the table whose rows are the records of one type, and what makes a record of a
--- row. `attach()` writes it, and generates the view `log_records` from it.
+-- row.
+--
+-- `attach()` writes it, and generates the view `log_records` from it.
 CREATE TABLE log_kinds (
     type text PRIMARY KEY CONSTRAINT log_kinds_type
         CHECK (type ~ '^[a-z][a-z0-9_]*([.][a-z0-9_]+)+$' AND length(type) <= 57),
@@ -266,7 +270,9 @@ CREATE TABLE malformed_entries (
 );
 
 -- A record that its consumer's handler, or Postgres on its behalf, refuses: held out of the state, so
--- that all others count. `unified_log/readers/held_out.py` says which errors hold a record out.
+-- that all others count.
+--
+-- `unified_log/readers/held_out.py` says which errors hold a record out.
 --
 -- A row stays until the record is counted: by a retry, a reset or a recount. One that is dropped is
 -- given up, and still named: the state lacks it.
@@ -293,7 +299,9 @@ CREATE INDEX held_out_records_retry ON held_out_records (kind, name) WHERE retry
 CREATE INDEX held_out_records_undecided ON held_out_records (kind, name) WHERE dropped_at IS NULL;
 
 -- What else must look again from a position on when records up to there are repaired: functions that
--- take the lowest position (`unified_log/repair.py`). An application adds its own.
+-- take the lowest position (`unified_log/repair.py`).
+--
+-- An application adds its own.
 CREATE TABLE set_back_hooks (
     function regprocedure PRIMARY KEY
 );

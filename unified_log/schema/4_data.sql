@@ -71,14 +71,20 @@ END $$;
 
 
 -- The same as an expression of the type; of the type below it, if it is a domain, whose constraints
--- such a value need not meet.
+-- such a value need not meet. Null where the type takes no such value.
 CREATE FUNCTION log_literal_that_varies(type regtype) RETURNS text LANGUAGE plpgsql STABLE
 SET search_path FROM CURRENT AS $$
 DECLARE
     below regtype := (SELECT nullif(typbasetype, 0) FROM pg_type WHERE oid = type);
+    literal text := format('%L::%s', log_value_that_varies(type), type);
 BEGIN
-    RETURN CASE WHEN below IS NULL THEN format('%L::%s', log_value_that_varies(type), type)
-           ELSE log_literal_that_varies(below) END;
+    IF below IS NOT NULL THEN
+        RETURN log_literal_that_varies(below);
+    END IF;
+    EXECUTE 'SELECT ' || literal;
+    RETURN literal;
+EXCEPTION WHEN OTHERS THEN
+    RETURN format('NULL::%s', type);
 END $$;
 
 

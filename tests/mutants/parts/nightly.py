@@ -22,8 +22,8 @@ MUTANTS = [
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
     pieces(
         "the ride at a cut counts as above it",
-        'f.col("id") > mark',
-        'f.col("id") >= mark',
+        "CASE WHEN id > {marks[half]} THEN",
+        "CASE WHEN id >= {marks[half]} THEN",
         tests="analytics/test_reconcile.py",
     ),
     Mutant(
