@@ -133,6 +133,13 @@ def test_a_position_that_would_break_the_log_is_refused(
     assert reason in refusal(world, table, "to_jsonb(amount)")
 
 
+@pytest.mark.parametrize("index", ["(position) WHERE amount > 5", "((position + 0))"])
+def test_a_unique_index_of_something_else_is_not_enough(world: World, index: str) -> None:
+    table = ORDERS.replace("position bigint NOT NULL UNIQUE", "position bigint NOT NULL")
+    why = refusal(world, f"{table} CREATE UNIQUE INDEX ON orders {index}")
+    assert "no unique index of its own" in why
+
+
 @pytest.mark.parametrize("column", TIMES)
 def test_another_time_than_timestamptz_is_refused(world: World, column: str) -> None:
     table = ORDERS.replace("created_at timestamptz", column)
