@@ -9,7 +9,7 @@ from consumers.totals.total import Total
 from tests.support.listing import Listing, hurry, listed, listing
 from tests.support.resets import ask
 from tests.support.world import World, catch_up
-from unified_log.errors import Overtaken, Unavailable
+from unified_log.errors import Overtaken
 from unified_log.readers import held_out
 from unified_log.readers.gaps import HealedSum
 from unified_log.readers.handler import Handler
@@ -336,16 +336,23 @@ def test_a_retry_that_a_reset_has_overtaken_counts_nothing(
     assert world.standing() == world.truth
 
 
-def test_a_handler_that_heals_by_sql_stands_still_if_that_is_refused(world: World) -> None:
-    """Nobody knows which of the gap's rides it is."""
-    consumer = world.consumer()
-    world.send(1, 2)
+@pytest.mark.parametrize("batch_size", [1, 1000])
+def test_what_is_refused_in_a_gap_that_sql_heals_is_held_out_alone(
+    world: World, batch_size: int
+) -> None:
+    """And the metres of the others count as healed."""
+    consumer = world.consumer(batch_size=batch_size)
+    ids = world.send(1, 2, 30, 4, 5)
     world.log().start_anew()
-    world.send(3)
-    world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance < 3)")
-    with pytest.raises((psycopg.errors.CheckViolation, Unavailable)):
-        catch_up(consumer)
-    assert world.standing() == (world.start, 0)
+    ids += world.send(6)
+    world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance < 30)")
+    for _ in range(20):
+        consumer.run_once()
+    assert positions(world) == [ids[2]]
+    assert world.standing() == consumer.standing == (ids[-1], 18)
+    healed = "SELECT distance_healed::int FROM consumer_states"
+    assert (world.value(healed), world.value("SELECT records_healed FROM checkpoints")) == (12, 4)
+    assert world.value("SELECT gaps_healed FROM checkpoints") == 1
 
 
 def test_totals_and_ratings_heal_by_sql_and_others_by_the_view() -> None:

@@ -177,7 +177,7 @@ class Reader(Generic[H]):
         upto = self.handler.prepare(self.at.position, batch.position)
         if upto < batch.position:
             batch = self._first_part(whole, upto, entries, bounds)
-        missing = [] if self.handler.heals_by_sql else self._view.missing(batch.gaps)
+        missing = self._view.missing(batch.gaps) if self._taking.looks_into_gaps else []
         if len(missing) >= PAGE:
             batch = self._first_part(whole, missing[-1].position, entries, bounds)
         items = in_order(batch.items, missing)

@@ -5,6 +5,7 @@ held out (`unified_log/readers/held_out.py`).
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from unified_log import spans
@@ -45,45 +46,55 @@ class Taking(Generic[H]):
             self.checkpoint.handles(handler.TYPES, recounts=handler.RECOUNTS)
             self.at = self._load()
 
-    def commit(self, batch: Digest, items: Sequence[Item], missing: Sequence[Item]) -> Round:
+    def commit(
+        self,
+        batch: Digest,
+        items: Sequence[Item],
+        missing: Sequence[Item],
+        *,
+        is_fresh: bool = False,
+    ) -> Round:
         """Take `items`, and move the checkpoint past the batch.
 
-        `missing` are those of the items that were healed from the view. Where the handler, or
-        Postgres, refuses them, nothing of them is committed, or the only one is held out.
+        `missing` are those of the items that the log lacks; `is_fresh` says that the only item was
+        taken from the view. Where the handler, or Postgres, refuses them, nothing of them is
+        committed, or the only one is held out.
         """
         if len(items) == 1 and isinstance(items[0].record, Invalid):
-            return self._hold_out(batch, items[0], Refusal(str(items[0].record)))
+            return self._hold_out(batch, items[0], Refusal(str(items[0].record)), missing)
         try:
             done = self._commit(batch, items, missing)
         except Exception as error:
             why = refusal(error)
-            if not items or why is None:
+            unseen = bool(batch.gaps) and not self.looks_into_gaps
+            if why is None or not (items or unseen):
                 raise
             self._reload()
-            if len(items) > 1:
-                self.most = len(items) // 2
+            if len(items) > 1 or unseen:
+                self.most = max(1, len(items) // 2)
                 return Round()
-            return self._hold_out_unless_the_view_differs(batch, items[0], missing, why)
+            if not (is_fresh or missing):  # it came from Redis
+                fresh = self._view.record(items[0].position)
+                if fresh and fresh.record != items[0].record:
+                    return self.commit(batch, [fresh], missing, is_fresh=True)
+            return self._hold_out(batch, items[0], why, missing)
         self._try_more()
         return done
+
+    @property
+    def looks_into_gaps(self) -> bool:
+        """Whether the view is asked what gaps hold: where SQL heals them, after a refusal only."""
+        return not self._handler.heals_by_sql or self.most is not None
 
     def _try_more(self) -> None:
         if self.most is not None:
             self.most = self.most * 2 if self.most < PAGE else None
 
-    def _hold_out_unless_the_view_differs(
-        self, batch: Digest, item: Item, missing: Sequence[Item], why: Refusal
-    ) -> Round:
-        fresh = None if missing else self._view.record(item.position)
-        if fresh is None or fresh.record == item.record:
-            return self._hold_out(batch, item, why)
-        return self.commit(batch, [fresh], [fresh])
-
-    def _hold_out(self, batch: Digest, item: Item, why: Refusal) -> Round:
+    def _hold_out(self, batch: Digest, item: Item, why: Refusal, missing: Sequence[Item]) -> Round:
         """Move past the only record of a batch, and note that the state lacks it."""
         found = HeldOut(item.position, item.type.decode(errors="replace"), why)
         self._held_out.require_few(found)
-        done = self._commit(batch, [], [], found)
+        done = self._commit(batch, [], missing, found)
         done.held_out = [found]
         self._try_more()
         return done
@@ -109,12 +120,18 @@ class Taking(Generic[H]):
             reached(Step.BEFORE_STATE)
             if batch.gaps or batch.malformed:  # before other rows, as in a repair: else a deadlock
                 self.checkpoint.lock()
-            healed = [done for gap in batch.gaps if (done := self._heal(gap, missing))]
+            if self._handler.heals_by_sql and not (held_out and missing):
+                heal = self._handler.heal
+            else:
+                heal = partial(self._heal, missing=[] if held_out else missing)
+            healed = [done for gap in batch.gaps if (done := heal(gap))]
             to = self.checkpoint.move(self.at, batch, healed, count, int(held_out is not None))
             if held_out:
                 self._held_out.keep(held_out)
             else:
-                self._handler.take([item.record for item in items])
+                by_sql = {item.position for item in missing} if self._handler.heals_by_sql else ()
+                records = [item.record for item in items if item.position not in by_sql]
+                self._handler.take(records)
             reached(Step.BEFORE_COMMIT)
         self.at = to
         reached(Step.AFTER_COMMIT)
@@ -128,9 +145,7 @@ class Taking(Generic[H]):
         )
 
     def _heal(self, gap: Gap, missing: Sequence[Item]) -> Healed | None:
-        """What a gap comes to; below `furthest`, all was met before."""
-        if self._handler.heals_by_sql:
-            return self._handler.heal(gap)
+        """What a gap comes to whose records the handler takes, but for those it met before."""
         if gap.upto <= self.checkpoint.furthest:
             return None
         new = gap._replace(after=max(gap.after, self.checkpoint.furthest))
