@@ -33,12 +33,12 @@ class Outages:
         status = response.status_code
         if status == 503:
             if request.endpoint != PROBE:  # whose purpose is to say when it isn't ready
-                self._complain(_route(), response.get_json()["detail"])
+                self._warn_once(_route(), response.get_json()["detail"])
         elif self._said and status < 300:  # a refusal may not have reached the database
             self._end(_route())
         return response
 
-    def _complain(self, route: str, reason: str) -> None:
+    def _warn_once(self, route: str, reason: str) -> None:
         with self._lock:
             now = time.monotonic()
             if reason == self._said.get(route) or now < self._quiet_until.get(route, 0):
@@ -60,17 +60,17 @@ class WhyUnreachable(logging.Filter):
     def __init__(self, url: str, patience: float = STARTING_UP) -> None:
         super().__init__()
         self._url = url
-        self._complaint = LimitedWarning(patience)
+        self._warn = LimitedWarning(patience)
         self.latest = ""  # reason
 
     def filter(self, record: logging.LogRecord) -> bool:
         for error in record.args or ():
             if isinstance(error, psycopg.Error):
                 self.latest = unreachable.why(error, self._url)
-                self._complaint(f"{UNREACHABLE}: {self.latest}")
+                self._warn(f"{UNREACHABLE}: {self.latest}")
             elif isinstance(error, Unavailable):  # it is another cell's, or behind a pooler
                 self.latest = in_one_line(error)
-                self._complaint(self.latest)
+                self._warn(self.latest)
         return False
 
 

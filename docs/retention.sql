@@ -9,7 +9,7 @@
 -- One snapshot for all statements. Should it fail because something changed meanwhile: run it again.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 
--- Entries that were set aside. Nothing refers to them. One that is read again is set aside again.
+-- Malformed entries. Nothing refers to them. One that is read again is kept again.
 DELETE FROM malformed_entries WHERE created_at < now() - interval '400 days';
 
 -- Resets, except those that a consumer has yet to look at, and each consumer's newest, which

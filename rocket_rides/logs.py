@@ -6,16 +6,14 @@ would print: a refusal, a traceback, a report.
 
 import io
 import logging
-import os
-import signal
 import sys
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
 
 from pythonjsonlogger.json import JsonFormatter
 
+from unified_log.process import Output
 from unified_log.words import escaped
 
 JSON = "json"
@@ -30,7 +28,7 @@ def begin(level: str, style: str, **about: str) -> None:
     honcho, or the container, adds the process' name to a text.
     """
     formatter = objects(_program(), **about) if style == JSON else _Text()
-    output = _Output(sys.__stdout__ if style == JSON else sys.stdout)
+    output = Output(sys.__stdout__ if style == JSON else sys.stdout)
     output.setFormatter(formatter)
     logging.basicConfig(handlers=[output], level=level, force=True)
     for chatty in CHATTY:
@@ -80,25 +78,13 @@ class _Text(logging.Formatter):
         return "\n".join(map(escaped, super().format(record).split("\n")))
 
 
-class _Output(logging.StreamHandler[TextIO]):
-    """Ends the process in an orderly way when nobody reads its output any more."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        if isinstance(sys.exc_info()[1], BrokenPipeError):
-            # Write nothing from now on: a second SIGTERM would end the process abruptly.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
-            os.kill(os.getpid(), signal.SIGTERM)
-        else:
-            super().handleError(record)
-
-
 class _Written(io.TextIOBase):
     """A standard stream: each text that is written to it, up to an end of line, is an event.
 
     An error of the real stream is raised to whoever writes, as always.
     """
 
-    def __init__(self, output: "_Output", name: str, level: int) -> None:
+    def __init__(self, output: Output, name: str, level: int) -> None:
         self._output = output
         self._name = name
         self._level = level

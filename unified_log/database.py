@@ -126,13 +126,14 @@ def require_writable(connection: psycopg.Connection) -> None:
         raise Unavailable(READ_ONLY)
 
 
-def why(error: psycopg.Error, not_in_the_schema: str = "") -> str:
-    """What the server said, or else psycopg, in one line without hint and context.
+def why(error: psycopg.Error | Unavailable, not_in_the_schema: str = "") -> str:
+    """What the server said, or else the error, in one line without hint and context.
 
     It ends with advice where that is known; `not_in_the_schema` is the advice where a table, a
     column or a function is missing.
     """
-    said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
+    told = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    said = " ".join((told or "").split()) or in_one_line(error)
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return READ_ONLY
     if not_in_the_schema and isinstance(error, NOT_IN_THE_SCHEMA):

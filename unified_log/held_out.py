@@ -21,7 +21,7 @@ from typing import NamedTuple
 import psycopg
 
 from unified_log import database, settings
-from unified_log.errors import Unavailable, in_one_line
+from unified_log.errors import Unavailable
 from unified_log.process import Parser, show
 from unified_log.words import count
 
@@ -119,7 +119,7 @@ def why_not(connection: psycopg.Connection, asked: HeldOut) -> str:
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = Parser("python -m unified_log.held_out", __doc__)
-    parser.add_argument("action", choices=["list", *CHANGES])
+    parser.add_argument("action", nargs="?", choices=["list", *CHANGES])
     parser.add_argument("kind", metavar="KIND", nargs="?", type=text, help="the consumer's kind")
     parser.add_argument("name", metavar="NAME", nargs="?", type=text, help="and its name")
     position = "a record's position, as `list` says it"
@@ -152,7 +152,7 @@ def main() -> int:
             config.require_schema(connection)
             return run(connection, given)
     except (Unavailable, psycopg.Error) as reason:
-        raise SystemExit(config.why_absent(url) or in_one_line(reason)) from None
+        raise SystemExit(config.why_absent(url) or database.why(reason)) from None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from unified_log.errors import Refused, Unavailable, in_one_line
 from unified_log.faults import InjectedCrash
@@ -62,6 +62,18 @@ class Stop:
         return self
 
 
+class Output(logging.StreamHandler[TextIO]):
+    """Ends the process in an orderly way when nobody reads its output any more."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        if isinstance(sys.exc_info()[1], BrokenPipeError):
+            # Write nothing from now on: a second SIGTERM would end the process abruptly.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+            terminate()
+        else:
+            super().handleError(record)
+
+
 class _Line(logging.Formatter):
     """An event in lines for a person, with what can't be printed made visible."""
 
@@ -71,7 +83,7 @@ class _Line(logging.Formatter):
 
 def log_to_stdout(level: str) -> None:
     """Log events from this level on, unless the process logs somewhere already."""
-    output = logging.StreamHandler(sys.stdout)
+    output = Output(sys.stdout)
     output.setFormatter(_Line("%(levelname)-7s %(message)s"))
     logging.basicConfig(handlers=[output], level=level)
     # psycopg logs, in several lines, an error that it drops in favour of another one.
@@ -110,11 +122,16 @@ def terminate() -> None:
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print lines for a person, who may have seen enough before the last, as in `| head`."""
+    """Print lines for a person, who may have seen enough before the last, as in `| head`.
+
+    Ends the process, with one line, where they can't be written.
+    """
     try:
         print("\n".join(map(escaped, lines)), flush=True)  # noqa: T201
-    except BrokenPipeError:
+    except OSError as error:  # of stdout, which would be tried again at the end of the process
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise SystemExit(f"stdout can't be written: {error.strerror}") from None
 
 
 class Parser(argparse.ArgumentParser):

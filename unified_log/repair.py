@@ -27,7 +27,7 @@ import logging
 
 import psycopg
 
-from unified_log import database, errors, process, settings, terms
+from unified_log import database, process, settings, terms
 from unified_log.errors import Unavailable
 from unified_log.streamer import checks, leaders_term
 from unified_log.streamer.barrier import Barrier
@@ -103,7 +103,7 @@ def main() -> None:
             records, consumers = repair(connection)
             left_out = leaders_term.leave_out(connection, settled)
     except (Unavailable, psycopg.Error) as reason:
-        raise SystemExit(f"not repaired: {errors.in_one_line(reason)}") from None
+        raise SystemExit(f"not repaired: {database.why(reason)}") from None
     if left_out:
         logger.info("rows without records, left out of the log: %d", left_out)
     if not records:

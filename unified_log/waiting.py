@@ -27,7 +27,7 @@ class Progress:
     def __init__(self) -> None:
         self.waits = delays()  # between attempts, since the last progress
         # A server may just be coming up, together with us.
-        self._complaint = LimitedWarning(STARTING_UP)
+        self._warn = LimitedWarning(STARTING_UP)
         self._announced = self._held_back = ""
         self._in_trouble = False
         self._is_new = True
@@ -45,21 +45,21 @@ class Progress:
         """Something worked: a failure is over."""
         self._has_started()
         if self._in_trouble:
-            self.waits, self._complaint = delays(), LimitedWarning()
+            self.waits, self._warn = delays(), LimitedWarning()
             self._in_trouble, self._announced = False, ""
             if self._held_back:
                 self.announce(self._held_back)
 
     def _has_started(self) -> None:
         if self._is_new:
-            self._is_new, self._complaint = False, LimitedWarning()
+            self._is_new, self._warn = False, LimitedWarning()
 
     def failed(self, reason: str) -> None:
         """Report why nothing works: a warning, except while the process is just starting up."""
         if self._is_new and not self._in_trouble:
             logger.info("waiting: %s", reason)
         self._in_trouble, self._held_back = True, ""
-        self._complaint(reason)
+        self._warn(reason)
 
 
 class LimitedWarning:

@@ -67,7 +67,7 @@ RECEIPTS_FACTS = f"""
     ) oldest ON true
 """  # noqa: S608
 # Kind by kind, from the index alone.
-SET_ASIDE_ENTRIES = """
+MALFORMED_ENTRIES = """
     WITH RECURSIVE kinds (kind) AS (
         SELECT min(consumer_kind) FROM malformed_entries
         UNION ALL
@@ -118,7 +118,7 @@ KEPT = f"""
          WHERE status NOT IN ('running', 'agreed'))
         UNION ALL
         (SELECT created_at, json_build_object(
-             'what', 'set aside', 'at', created_at, 'kind', consumer_kind,
+             'what', 'malformed entry', 'at', created_at, 'kind', consumer_kind,
              'consumer', consumer_name, 'reason', left(reason, 200))
          FROM malformed_entries ORDER BY id DESC LIMIT {NEWEST})
         UNION ALL

@@ -72,20 +72,20 @@ class Events:
                 yield Event(facts.at, "healed", f"{name} is {'ready' if starting else 'back'}")
 
     def _kept(self, at: datetime, database: Database) -> Iterator[Event]:
-        """Leads, resets, runs, what was set aside or held out: all at first, then what is new."""
+        """Leads, resets, runs, what was malformed or held out: all at first, then what is new."""
         new = sorted(set(database.happened) - self._told, key=lambda happened: happened.at)
         self._told = {each for each in self._told if each.at > at - KEPT_FOR}
         self._told |= set(database.happened)
-        set_aside = [each for each in new if each.is_entry]
-        unnamed = set_aside[:-MOST_NAMED]
+        malformed = [each for each in new if each.is_entry]
+        unnamed = malformed[:-MOST_NAMED]
         for each in new:
             if each not in unnamed:
                 mood: Mood = "fault" if each.is_fault else "news"
                 yield Event(each.at, mood, printable(each.words))
         if before := self._database:
             was, now = before.malformed_entries.values(), database.malformed_entries.values()
-            if (more := rise(sum(was), sum(now)) - len(set_aside) + len(unnamed)) > 0:
-                yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
+            if (more := rise(sum(was), sum(now)) - len(malformed) + len(unnamed)) > 0:
+                yield Event(at, "fault", f"readers met {count(more, 'more malformed entry')}")
 
     def _presence(self, database: Database) -> Iterator[Told]:
         """Who has been missing for longer than a restart takes, and who is back."""

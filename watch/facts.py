@@ -183,7 +183,7 @@ class Happened:
     at: datetime
     words: str
     is_fault: bool = False
-    is_entry: bool = False  # that was set aside
+    is_entry: bool = False  # a malformed one
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Database:
     agreement: Agreement | None  # None without totals
     rollup: Rollup
     receipts: Receipts
-    malformed_entries: dict[str, int]  # entries that were set aside, by the kind of the reader
+    malformed_entries: dict[str, int]  # by the kind of the reader
     reconciliations: tuple[Reconciliation, ...]  # the newest first
     held_out: tuple[HeldOut, ...] = ()  # the newest first
     happened: tuple[Happened, ...] = ()

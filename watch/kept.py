@@ -78,8 +78,8 @@ class Faulted(Kept, tag="faulted"):
         return Happened(self.at, f"run {self.run} of the reconciliation {what}", is_fault=True)
 
 
-class SetAside(Kept, tag="set aside"):
-    """A reader set an entry aside, or the receipts' workers did."""
+class Malformed(Kept, tag="malformed entry"):
+    """A reader, or a worker of the receipts, met a malformed entry."""
 
     kind: str
     consumer: str
@@ -87,7 +87,7 @@ class SetAside(Kept, tag="set aside"):
 
     def happened(self) -> Happened:
         who = {"receipts": RECEIPTS, "rollup": ROLLUP}.get(self.kind, self.consumer)
-        words = f"{who} set an entry aside: {self.reason}"
+        words = f"{who} met a malformed entry: {self.reason}"
         return Happened(self.at, words, is_fault=True, is_entry=True)
 
 
@@ -106,4 +106,4 @@ class HeldOut(Kept, tag="held out"):
         return Happened(self.at, words, is_fault=True)
 
 
-AnyKept = Led | Reset | Ran | Faulted | SetAside | HeldOut
+AnyKept = Led | Reset | Ran | Faulted | Malformed | HeldOut

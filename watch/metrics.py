@@ -57,7 +57,7 @@ HELP = {
     "reader_records_healed_total": "Records that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Records sent again, and skipped.",
-    "reader_entries_malformed_total": "Entries that were not records, set aside.",
+    "reader_entries_malformed_total": "Malformed entries that it has met.",
     "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
     "reader_entries_passed_total": "Records of types that it does not handle.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",

@@ -12,10 +12,10 @@ from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from unified_log.sessions import READER, STARTING, STREAMER
 from watch.derived import (
     KEPT,
+    MALFORMED_ENTRIES,
     NEWEST_HELD_OUT,
     RECEIPTS_FACTS,
     ROLLUP_FACTS,
-    SET_ASIDE_ENTRIES,
     age,
     lead,
 )
@@ -155,7 +155,7 @@ FACTS = f"""
         'database', json_build_object(
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
-            'receipts', ({RECEIPTS_FACTS}), 'malformed_entries', ({SET_ASIDE_ENTRIES}),
+            'receipts', ({RECEIPTS_FACTS}), 'malformed_entries', ({MALFORMED_ENTRIES}),
             'held_out', ({NEWEST_HELD_OUT}),
             'reconciliations', ({PROVEN_SUMS}), 'completed_run', ({COMPLETED_RUN}),
             'failed_run', ({FAILED_RUN}), 'failed_runs', ({FAILED_RUNS}),

@@ -36,7 +36,7 @@ class Breaker:
     def _begin_anew(self) -> None:
         self._failures, self._until = 0, 0.0
         self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
-        self._complaint = LimitedWarning()
+        self._warn = LimitedWarning()
 
     @property
     def is_open(self) -> bool:
@@ -68,4 +68,4 @@ class Breaker:
             longest = LONGEST_IF_DECLINED if verdict.kind is Kind.DECLINED else LONGEST_PAUSE
             pause = min(next(self._pauses), longest)
             self._until = self._clock() + max(pause, verdict.retry_after)
-            self._complaint(f"the receiver takes no receipts: {verdict.reason}")
+            self._warn(f"the receiver takes no receipts: {verdict.reason}")

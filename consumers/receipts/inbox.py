@@ -93,7 +93,7 @@ class Inbox:
                 else:
                     passed += 1
             except Invalid as why:
-                self._set_aside(entry, str(why))
+                self._keep_malformed(entry, str(why))
         values = {
             "rides": list(rides),
             "traceparents": [trace and trace.parent for trace in rides.values()],
@@ -110,10 +110,11 @@ class Inbox:
             self.has_news(max(rides) <= bounds.last_sent)
         self.group.acknowledge([entry.redis_id for entry in entries])
 
-    def _set_aside(self, entry: Entry, reason: str) -> None:
+    def _keep_malformed(self, entry: Entry, reason: str) -> None:
         group, worker = self.group.name, self.group.member
         kept = {"redis_id": entry.redis_id, "fields": entry.beginning, "reason": reason}
         values = kept | {"group": group, "worker": worker}
         if self.connection.execute(KEEP_MALFORMED, values).rowcount:  # for the first time
             extra = fields([entry.trace])
-            logger.warning("%s set aside entry %s: %s", worker, entry.redis_id, reason, extra=extra)
+            words = "%s met a malformed entry, %s: %s"
+            logger.warning(words, worker, entry.redis_id, reason, extra=extra)

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import psycopg
 
 from unified_log.database import one_row
+from unified_log.readers.held_out import TAKE_BACK
 
 NEWEST = """
     SELECT resets.id, reconciliation_id, status = 'pending',
@@ -64,9 +65,6 @@ APPLY = """
     RETURNING reconciliation_id,
               from_position, %(rides)s::bigint, from_total, to_position, counted.rides, to_total
 """
-
-# What was held out counts in the sum of all rides.
-TAKE_BACK = "DELETE FROM held_out_records WHERE kind = 'total' AND name = %s"
 
 # Up to the one that was looked at: a newer one may have arrived in the meantime.
 SUPERSEDE = """
@@ -135,5 +133,5 @@ def apply_newest(connection: psycopg.Connection, name: str) -> Reset:
 def _apply(connection: psycopg.Connection, name: str, newest: Newest) -> Applied:
     to_position = min(newest.last_sent, max(newest.reconciled_upto, newest.position))
     values = {"name": name, "to_position": to_position, **newest._asdict()}
-    connection.execute(TAKE_BACK, [name])
+    connection.execute(TAKE_BACK, ["total", name])  # the sum of all rides has them
     return Applied(*one_row(connection.execute(APPLY, values)))

@@ -29,7 +29,7 @@ class Supervised:
         self.server = server
         self._was_up = False
         self._due = self._look_due = 0.0
-        self._complaint = LimitedWarning(PATIENCE)
+        self._warn = LimitedWarning(PATIENCE)
 
     def revive(self, stop: Stop) -> None:
         """Start the server if it does not run and an attempt is due; end one out of reach first.
@@ -73,15 +73,15 @@ class Supervised:
             if isinstance(error, RefusedToStart) and not server.has_served:
                 raise NeverStarts(_why_never(server, str(error).rstrip("."))) from None
             if not stop:
-                self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
+                self._warn(f"{server.name} can't be started: {in_one_line(error)}")
         else:
             self._was_up = True
-            self._complaint = LimitedWarning()
+            self._warn = LimitedWarning()
             logger.info("%s runs on the data in %s", server.name, server.folder)
 
 
 def _why_never(server: Server, reason: str) -> str:
-    """Advises to move the data away only where that is what the server complains about."""
+    """Advises to move the data away only where that is what the server blames."""
     if server.blames_data.search(reason.replace(str(server.home), "")):
         return (
             f"{server.name} can't use its data in {server.folder}: {reason}."

@@ -94,7 +94,7 @@ class LogReader(Onlooker):
             return True
         for entry in found:
             self._last = entry
-            with suppress(Invalid):  # consumers set it aside
+            with suppress(Invalid):  # it is malformed to consumers, too
                 self._note(entry.redis_id, decode(entry.fields))
         return bool(found)
 

@@ -21,6 +21,6 @@ KINDS = sorted(
 def upgrade() -> None:
     # Through psycopg: SQLAlchemy would prepare it, and Postgres prepares only single statements.
     connection = op.get_bind().connection.driver_connection
-    schema.apply(connection, context.config.attributes["cell"] or 0)
+    schema.apply(connection, context.config.attributes["cell"])
     for file in (*KINDS, APPLICATION):
         connection.execute(file.read_text(), prepare=False)

@@ -80,7 +80,7 @@ def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:
 
 @pytest.mark.proves("no-record")
 def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
-    """Else it would be set aside again and again."""
+    """Else it would be kept again and again."""
     nonsense = Entry("12-0", fields(6, "ride", 5, b"new"))
     assert read(entry(11, 5, 4), nonsense).last_redis_id == "12-0"
 

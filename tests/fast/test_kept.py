@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.facts import MOMENT
 from watch.facts import Happened
-from watch.kept import AnyKept, Faulted, Led, Ran, Reset, SetAside
+from watch.kept import AnyKept, Faulted, Led, Malformed, Ran, Reset
 
 HALF = Decimal("1234567.5")
 
@@ -28,11 +28,11 @@ def test_numbers_are_written_as_everywhere_else(kept: AnyKept, words: str) -> No
 
 
 def test_an_entry_that_was_set_aside_names_its_reader_and_the_reason() -> None:
-    assert SetAside(MOMENT, "total", "consumer0", "no data").happened() == Happened(
-        MOMENT, "consumer0 set an entry aside: no data", is_fault=True, is_entry=True
+    assert Malformed(MOMENT, "total", "consumer0", "no data").happened() == Happened(
+        MOMENT, "consumer0 met a malformed entry: no data", is_fault=True, is_entry=True
     )
-    group = SetAside(MOMENT, "receipts", "receipts-1-2", "no data").happened()
-    assert group.words == "the receipts' group set an entry aside: no data"
+    group = Malformed(MOMENT, "receipts", "receipts-1-2", "no data").happened()
+    assert group.words == "the receipts' group met a malformed entry: no data"
 
 
 @pytest.mark.parametrize(

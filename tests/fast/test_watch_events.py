@@ -219,9 +219,9 @@ def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() 
     assert told(before, seen(listed=listed[:1], total=4)) == ["no field 0"]
     assert told(before, seen(listed=listed, total=120, rollup=3)) == [
         *last,
-        "readers set 117 more entries aside",
+        "readers met 117 more malformed entries",
     ]
-    assert told(before, after) == ["readers set 120 more entries aside"]
+    assert told(before, after) == ["readers met 120 more malformed entries"]
     assert told(after, seen(2, total=3)) == []
     # At first there is nothing to compare with, but what is listed.
     assert told(seen(0, listed, total=120)) == last
@@ -260,7 +260,7 @@ def test_the_feed_keeps_the_newest() -> None:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("readers set 3 more entries aside", "Readers set 3 more entries aside"),
+        ("readers met 3 more malformed entries", "Readers met 3 more malformed entries"),
         ("start python -m streamer", "Start python -m streamer"),
         ("consumer0 healed a gap", "consumer0 healed a gap"),
     ],

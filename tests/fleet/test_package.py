@@ -6,7 +6,9 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
@@ -15,6 +17,7 @@ from tests.support.disasters import flush
 from tests.support.package import build, environment, installed, run
 from tests.support.world import World, eventually
 from unified_log import schema
+from unified_log.errors import Refused, Unavailable
 
 README = (PROJECT / "unified_log/README.md").read_text()
 ATTACH, STAGE, STATE = re.findall(r"^```sql\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -57,14 +60,36 @@ def test_it_brings_few_packages_with_it(python: Path) -> None:
 
 
 def test_its_schema_is_applied_once(python: Path, empty: World) -> None:
-    def applied(*options: str) -> str:
+    def applied(*options: str, status: int = 0) -> str:
         service = run(python, empty.folder, empty, "unified_log.schema", "--apply", *options)
-        assert service.ends() == 0, service.output.read_text()
+        assert service.ends() == status, service.output.read_text()
         return service.output.read_text()
 
     assert applied("--cell", "7") == "applied the schema of the log, revision 1, as cell 7\n"
     assert applied() == "the schema of the log is up to date: revision 1\n"
     assert empty.start == 7 * 10**14
+    other = "not applied: the database is cell 7, not 6, which can't be changed\n"
+    assert applied("--cell", "6", status=1) == other
+    assert "--cell: '90': a number from 0 to 89 is expected" in applied("--cell", "90", status=2)
+
+
+def test_a_migration_applies_it_once_on_whatever_connection(empty: World) -> None:
+    """One that commits by itself, or not, and whatever it makes of rows."""
+    with psycopg.connect(empty.postgres_url, row_factory=dict_row) as begun:
+        assert schema.apply(begun, 7) is None
+        begun.rollback()
+    with psycopg.connect(empty.postgres_url, row_factory=dict_row, autocommit=True) as connection:
+        assert [schema.apply(connection), schema.apply(connection, 0)] == [None, 1]
+        with pytest.raises(Refused, match="is cell 0, not 7"):
+            schema.apply(connection, 7)
+
+
+def test_a_role_without_rights_is_told_whose_it_takes(empty: World) -> None:
+    schema.apply(empty.connection)
+    with empty.connection.transaction(force_rollback=True):
+        empty.connection.execute("CREATE ROLE clerk; SET LOCAL ROLE clerk", prepare=False)
+        with pytest.raises(Unavailable, match="connect as the owner of the log's tables"):
+            schema.require(empty.connection)
 
 
 def test_what_it_prints_by_default_does_the_same(python: Path, empty: World) -> None:

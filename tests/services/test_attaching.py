@@ -167,6 +167,16 @@ def test_only_a_kind_without_rows_is_taken_away(world: World) -> None:
     assert refused(world, "SELECT detach('nothing')") == "there is no kind 'nothing'"
 
 
+def test_a_kind_whose_table_was_dropped_is_taken_away(world: World) -> None:
+    attached = ATTACH.format("orders").replace("$$)", "$$, true)")
+    with world.connection.transaction(force_rollback=True):
+        run(world, TABLE.format("orders"), attached, "DROP TABLE orders CASCADE")
+        run(world, "SELECT detach('orders.create')")
+        assert world.value("SELECT count(*) FROM log_records") == 0
+        run(world, TABLE.format("orders"), attached, "INSERT INTO orders (amount) VALUES (1)")
+        assert world.value("SELECT count(*) FROM log_records") == world.staged() == 1
+
+
 def test_a_trigger_that_would_miss_a_column_is_refused(world: World) -> None:
     if world.connection.info.server_version < 180_000:
         pytest.skip("before 18 there are no virtual columns")

@@ -51,7 +51,7 @@ FALSIFIED = [
     (HELD_OUT.format(""), "consumer0 holds ride.create"),
     (HELD_OUT.format(" + 1"), "out, and stands at"),
     ("UPDATE checkpoints SET resets_applied = 1", "consumer0 counts 1 resets applied of 0"),
-    ("UPDATE checkpoints SET entries_malformed = 1", "counts 1 entries set aside of 0"),
+    ("UPDATE checkpoints SET entries_malformed = 1", "counts 1 malformed entries of 0"),
     ("UPDATE rollup_state SET complete_to = complete_to + 1", "the rollup is complete to position"),
     ("UPDATE ride_minutes SET rides = 2", "the minute 12:00 says 2 rides of 1.000 m, not 1 rides"),
     ("UPDATE ride_minutes SET upto = upto + 1", "which was never sent"),

@@ -1,4 +1,4 @@
-"""Readers count what they heal, skip and set aside in the transactions that do it: exactly."""
+"""Readers count what they heal, skip and find malformed in the transactions that do it: exactly."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -59,7 +59,7 @@ def test_what_a_reader_meets_is_counted_once_however_it_is_batched(
 
 
 def test_a_reader_tells_when_it_last_counted_a_ride(world: World) -> None:
-    """Not when it skipped one, or set an entry aside."""
+    """Not when it skipped one, or met a malformed one."""
 
     consumer = world.consumer()
 

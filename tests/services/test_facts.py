@@ -218,8 +218,8 @@ def test_malformed_entries_are_counted_kind_by_kind_and_the_newest_are_told(worl
     database = seen(world)
     assert database.malformed_entries == {"total": 2, "receipts": 3}
     assert {each.words for each in database.happened if each.is_fault} == {
-        "name set an entry aside: no data",
-        "the receipts' group set an entry aside: no data",
+        "name met a malformed entry: no data",
+        "the receipts' group met a malformed entry: no data",
     }
 
 

@@ -18,7 +18,7 @@ from unified_log.log.replies import LARGEST
 
 MEGABYTE = 1_000_000
 SIZES = [1, KEPT, KEPT + 1, CUT_LONGER, CUT_LONGER + 1, 65_536, MEGABYTE, LARGEST, LARGEST + 1]
-MOST_KEPT = 16 * KEPT + 100  # bytes of an entry that is set aside
+MOST_KEPT = 16 * KEPT + 100  # bytes of a malformed entry
 
 
 def junk(log: Log, *sizes: int) -> list[str]:

@@ -30,7 +30,7 @@ def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
 
 
 @contextmanager
-def batch_in_hand(world: World) -> Iterator[None]:
+def batch_in_flight(world: World) -> Iterator[None]:
     """Two rides, sent and not yet committed: the streamer waits for the row that tells last_sent.
 
     Not for a paused Redis: there the leader's trimming would wait too, outside of any batch.
@@ -39,14 +39,14 @@ def batch_in_hand(world: World) -> Iterator[None]:
     with transaction(world) as blocker:
         blocker.execute("SELECT FROM streamer_state FOR UPDATE")
         world.take(1, 2)
-        eventually(lambda: world.waiting == 1, "a batch in hand")
+        eventually(lambda: world.waiting == 1, "a batch in flight")
         yield
 
 
 def test_a_leader_stopped_inside_a_batch_is_replaced(world: World) -> None:
     leader = world.service("streamer", LEADER_TIMEOUT="3").says("leading")
     standby = world.service("streamer").says("standing by")
-    with batch_in_hand(world):
+    with batch_in_flight(world):
         leader.pause()
     standby.says("leading")
     eventually(lambda: world.staged() == 0)
@@ -85,9 +85,9 @@ def test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby(
     world.service(module, LEADER_TIMEOUT="1").says("leading")
 
 
-def test_sigterm_finishes_the_batch_in_hand(world: World) -> None:
+def test_sigterm_finishes_the_batch_in_flight(world: World) -> None:
     streamer = world.service("streamer").says("leading")
-    with batch_in_hand(world):
+    with batch_in_flight(world):
         streamer.process.terminate()
     assert streamer.process.wait(30) == 0
     assert world.staged() == 0

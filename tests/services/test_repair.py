@@ -131,7 +131,7 @@ def test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides(world: 
     assert world.truth[1] == 1100
 
 
-def test_what_a_repair_has_disowned_is_not_called_a_strangers(world: World) -> None:
+def test_what_a_repair_has_revoked_is_not_called_foreign(world: World) -> None:
     stranded(world)
     repair(world.connect())
     not_ours = world.consumer("late").run_once().not_ours

@@ -26,9 +26,11 @@ RECOMPUTED = """
     INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id, status, changed_at)
     VALUES (%s, '2026-03-01 10:01Z', 1, %s, now() - make_interval(days => %s))
 """
-DEAD_LETTER = """
-    INSERT INTO malformed_entries (consumer_name, redis_id, fields, reason, created_at)
-    VALUES ('consumer0', %s, '{}', 'no ride', now() - make_interval(days => %s))
+MALFORMED = """
+    INSERT INTO malformed_entries (
+        consumer_kind, consumer_name, redis_id, fields, reason, created_at
+    )
+    VALUES ('total', 'consumer0', %s, '{}', 'no ride', now() - make_interval(days => %s))
 """
 
 RAN = """
@@ -74,7 +76,7 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     catch_up(world.consumer("consumer0"))
     world.consumer("idle")
     for redis_id, days in (("1-0", 500), ("2-0", 300)):
-        world.connection.execute(DEAD_LETTER, [redis_id, days])
+        world.connection.execute(MALFORMED, [redis_id, days])
     old = [reconcile(world, 500) for _ in range(4)]
     world.connection.execute(APPLIED, [old[0], 500])
     world.connection.execute(APPLIED, [old[1], 500])  # this consumer's newest

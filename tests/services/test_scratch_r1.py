@@ -50,7 +50,7 @@ def test_b_types(world: World, after_recount) -> None:
     new = Reader(world.log(), Both(world.connect(), "listing0"))
     if after_recount:
         hurry(new)
-        rate(world, ids[0])
+        rate(world, ids[1])
     try:
         hurry(old)
     except Overtaken as e:

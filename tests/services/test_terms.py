@@ -66,7 +66,7 @@ def test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing(
 
 
 def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World) -> None:
-    """The batch is sent again under the next term; no stranger is suspected."""
+    """The batch is sent again under the next term; nothing is called foreign."""
     consumer = world.consumer()
     world.take(1, 2)
     for _ in range(2):  # nothing is committed under the first term, and it is replaced

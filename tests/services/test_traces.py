@@ -102,7 +102,7 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
     eventually(lambda: staff.outcomes() == 1, "the receipt")
     services["consumers.rollup"].says(" marked, ")
     world.log().redis.xadd(world.stream, dict.fromkeys(("data", *HEADERS), PARENT))
-    services["consumers"].says("set aside")
+    services["consumers"].says("malformed entry")
     world.postgres.stop()
     assert api.post("2", **HEADERS).status_code == 503
     eventually(lambda: services["consumers"].said("can't be reached"), "the outage")
@@ -115,7 +115,7 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
         assert all(event.keys() >= {"time", "level", "logger", "message"} for event in about[name])
     [taken] = [event for event in about["api"] if event.get("ride_id") == ride]
     [refused] = [event for event in about["api"] if "answers 503" in event["message"]]
-    [aside] = [event for event in about["consumers"] if "set aside" in event["message"]]
+    [aside] = [event for event in about["consumers"] if "malformed entry" in event["message"]]
     assert {event["trace_id"] for event in (taken, refused, aside)} == {TRACE.id}
     for name in ("streamer", "consumers", "consumers.rollup", "consumers.receipts"):
         assert TRACE.id in {event.get("trace_id") for event in about[name]}, name

@@ -61,9 +61,9 @@ def hurry(reader: Reader[Listing]) -> list[Round]:
     rounds: list[Round] = []
     idle = 0
     while idle < 2:
-        before = reader.at, reader._taking.most
+        before = reader.at
         done = reader.run_once()
-        did_nothing = done.did_nothing and before == (reader.at, reader._taking.most)
+        did_nothing = done.did_nothing and before == reader.at
         idle = idle + 1 if did_nothing else 0
         if not did_nothing:
             rounds.append(done)

@@ -75,7 +75,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class Data(msgspec.Struct, frozen=True, gc=False):
     """What the data of every record has. Other members are ignored, so that later ones may come."""
 
-    id: int  # the record's
+    id: int  # the record's position
 
 
 class Invalid(ValueError):

@@ -2,7 +2,7 @@
 
 No command tells an entry's size, or reads a part of it: who reads the log is sent all of an entry,
 and of all that follow it up to COUNT. So a reply larger than any batch of records is read as it
-arrives, and its long strings are cut. An entry that was cut is no record; its readers set it aside.
+arrives, and its long strings are cut. An entry that was cut is malformed.
 
 This reaches into redis-py's parser, which would keep all of a reply, and several copies: at an
 entry of 100 MB a reader grew from 90 MB to 1 GB, and did not get past it. With this, it passes one

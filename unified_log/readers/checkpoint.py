@@ -23,13 +23,15 @@ HANDLES = """
       AND (types <> %(types)s OR (recount IS NULL) = %(recounts)s)
 """
 LOAD = """
-    SELECT last_redis_id, position, furthest FROM checkpoints WHERE kind = %s AND name = %s
+    SELECT last_redis_id, position, furthest, types FROM checkpoints WHERE kind = %s AND name = %s
 """
 # As strong as the lock of an UPDATE. Unlike FOR UPDATE, it does not wait for a transaction that is
 # inserting a row with a foreign key to this one.
 LOCK = "SELECT FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE"
 # Compare-and-set: it moves only from where the batch was read, so that a second process of the same
-# name can't count the batch too. What was met on the way is counted in the same statement.
+# name can't count the batch too; and only for who handles the types that were written down last,
+# since an older process would pass what a newer one handles. What was met on the way is counted in
+# the same statement.
 MOVE = """
     UPDATE checkpoints SET last_redis_id = %(redis_id)s, position = %(position)s,
         counted_at = CASE WHEN %(position)s > position THEN clock_timestamp() ELSE counted_at END,
@@ -43,6 +45,7 @@ MOVE = """
                                  ELSE refusals_in_a_row + %(held_out)s END
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
+      AND types = %(types)s
 """
 ADD_CRASHES = """
     UPDATE checkpoints SET crashes_injected = crashes_injected + %s WHERE kind = %s AND name = %s
@@ -72,6 +75,7 @@ class Checkpoint:
         self._kind = kind
         self.name = name
         self.furthest = 0  # as it was loaded: up to there, all records were met before
+        self._types: list[str] = []  # that its reader handles, in order
 
     def make(self) -> bool:
         """Create it, at the very beginning, unless it exists; returns whether it is new."""
@@ -79,25 +83,36 @@ class Checkpoint:
 
     def handles(self, types: Iterable[str], *, recounts: bool) -> None:
         """Write down which types of records its reader handles, and whether it can recount them."""
+        self._types = sorted(types)
         values = {
             "kind": self._kind,
             "name": self.name,
-            "types": sorted(types),
+            "types": self._types,
             "recounts": recounts,
         }
         self._connection.execute(HANDLES, values)
 
     def load(self) -> Place:
-        """Read it. Raises Overtaken when somebody has deleted it."""
+        """Read it.
+
+        Raises Overtaken when somebody has deleted it, or a process of this name handles other
+        types.
+        """
         row = self._connection.execute(LOAD, [self._kind, self.name]).fetchone()
         if row is None:
-            raise Overtaken(f"the checkpoint of {self.name} is gone")
-        *place, self.furthest = row
+            raise self._gone()
+        *place, self.furthest, types = row
+        if types != self._types:
+            raise Overtaken(f"another process of {self.name} handles other types of records")
         return Place(*place)
 
     def lock(self) -> None:
-        """Keep anyone else from moving or repairing it until this transaction ends."""
-        self._connection.execute(LOCK, [self._kind, self.name])
+        """Keep anyone else from moving or repairing it until this transaction ends.
+
+        Raises Overtaken when it is gone, or was made anew while this waited for it.
+        """
+        if self._connection.execute(LOCK, [self._kind, self.name]).rowcount != 1:
+            raise self._gone()
 
     def go_back(self, position: int) -> int:
         """Set it back to a position; returns how far it ever was: up to there, all was met before.
@@ -122,7 +137,8 @@ class Checkpoint:
         """Move it past a batch, keep its malformed entries, and count what it held and lacked.
 
         `taken` is how many records the handler takes, `held_out` how many it does not.
-        Returns where it stands then. Raises Overtaken unless it stood at `before`.
+        Returns where it stands then. Raises Overtaken unless it stood at `before`, and `load` would
+        not.
         """
         new = [
             keep_malformed(self._connection, self._kind, self.name, each)
@@ -143,9 +159,13 @@ class Checkpoint:
             "held_out": held_out,
             "from_redis_id": before.redis_id,
             "from_position": before.position,
+            "types": self._types,
         }
         if self._connection.execute(MOVE, values).rowcount != 1:
             raise Overtaken(
                 f"another process, or somebody by hand, moved the checkpoint of {self.name}"
             )
         return to
+
+    def _gone(self) -> Overtaken:
+        return Overtaken(f"the checkpoint of {self.name} is gone")

@@ -49,7 +49,7 @@ def digest(
     commit it or will send it again. Nothing counts before it is committed. One at or below the
     reader's position is a re-send and is skipped; one whose `prev` is above it shows a gap. A
     record of a type that the reader does not handle passes: the position moves, and nobody looks
-    at its data. What is not a record of its type is set aside; the next `prev` then shows a gap.
+    at its data. What is not a record of its type is malformed; the next `prev` then shows a gap.
     """
     result = Digest(position, last_redis_id)
     for entry in entries:

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, LiteralString
 import psycopg
 from psycopg import sql
 
+from unified_log.database import why
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.log import Record
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
-from unified_log.readers.held_out import FORGET as FORGET_HELD_OUT
+from unified_log.readers.held_out import TAKE_BACK
 
 logger = logging.getLogger("consumer")
 
@@ -51,11 +52,12 @@ FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 class Handler(ABC):
     """What the consumer `name` makes of its records. A `Reader` hands it each one once.
 
-    For each batch the reader calls `prepare`, then, in one transaction on `connection`, `fence`,
-    `heal` for each gap, and `take`: so records come in order, except that those of gaps come before
-    their batch. What these methods write commits together with the checkpoint, or not at all. Any
-    error ends the reader and its handler; the next ones begin where the last commit left the
-    checkpoint.
+    For each batch the reader calls `prepare`, then, in one transaction on `connection`, `fence` and
+    `take`. Records come in order, those of gaps among the others; only those that were held out
+    come later. (A handler with a `heal` of its own gets the gaps first, then the rest.) What these
+    methods write commits together with the checkpoint, or not at all. An error that one record is
+    to blame for holds it out, after a `load` (`unified_log/readers/held_out.py`). Any other ends
+    the reader and its handler; the next ones begin where the last commit left the checkpoint.
     """
 
     # What sort of consumer this is: a name is unique among those of its kind.
@@ -79,11 +81,23 @@ class Handler(ABC):
     def begin(self) -> None:  # noqa: B027 (many need none)
         """Create the state. In the transaction that creates the checkpoint."""
 
+    def create_state(self) -> None:
+        """`begin`. Raises Unavailable, with advice, where the state outlived its checkpoint."""
+        try:
+            self.begin()
+        except psycopg.errors.UniqueViolation as error:
+            raise Unavailable(
+                f"{self.name} begins, and has a {self.STATE} already ({why(error)}). Each table of"
+                " it has to go with the checkpoint: FOREIGN KEY (kind, name)"
+                " REFERENCES checkpoints (kind, name) ON DELETE CASCADE"
+            ) from None
+
     def load(self, at: Place) -> None:  # noqa: B027
         """Load the state, for a checkpoint that stands `at` and is locked in this transaction.
 
-        When the reader begins, and after a repair. Raises Unavailable when the state was deleted:
-        then nothing is counted, and the checkpoint does not move.
+        When the reader begins, after a repair, and after a batch that was refused: whatever the
+        handler remembers may then be of the transaction that was rolled back. Raises Unavailable
+        when the state was deleted: then nothing is counted, and the checkpoint does not move.
         """
 
     def read_state(self, select: LiteralString, at: Place) -> tuple[Any, ...]:
@@ -156,7 +170,7 @@ class Handler(ABC):
         key ON DELETE CASCADE overrides this; so does one that makes it anew faster, by SQL.
         """
         self.connection.execute(START_OVER, {"kind": self.KIND, "name": self.name})
-        self.begin()
+        self.create_state()
         logger.warning("%s starts over: it was asked for a recount", self.name)
 
     def ask_for_repair(self) -> psycopg.Cursor | None:
@@ -177,5 +191,5 @@ class Handler(ABC):
         due = self.connection.execute(TAKE_RECOUNT, [self.KIND, self.name]).fetchone()
         if due:
             self.recount(*due)
-            self.connection.execute(FORGET_HELD_OUT, [self.KIND, self.name])
+            self.connection.execute(TAKE_BACK, [self.KIND, self.name])
         return due

@@ -17,7 +17,8 @@ savepoint would pass a deferred constraint that fails at the commit, and would n
 handler remembers.) What came from Redis is taken from the view once more, before it is held out.
 
 Where everything is refused, the records are not to blame: after MOST_IN_A_ROW refusals in a row, or
-with MOST_UNDECIDED records that nobody has decided about, the reader stands still, and says why.
+with MOST_UNDECIDED records that nobody has decided about, the reader stands still, and says why. It
+goes on once a record counts, or once enough of them were dropped or tried again with success.
 """
 
 from typing import Any, NamedTuple
@@ -33,12 +34,14 @@ MOST_UNDECIDED = 100
 CLASSES = ("22", "23", "54")
 RAISED = "P0001"
 
+# Of those in a row, no more than still wait for a decision.
 COUNTS = """
-    SELECT refusals_in_a_row, (
-        SELECT count(*) FROM held_out_records held
+    SELECT least(refusals_in_a_row, undecided), undecided
+    FROM checkpoints CROSS JOIN LATERAL (
+        SELECT count(*) AS undecided FROM held_out_records held
         WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name) AND dropped_at IS NULL
-    )
-    FROM checkpoints WHERE kind = %s AND name = %s
+    ) held
+    WHERE kind = %s AND name = %s
 """
 # There is none of this position already, unless somebody has put it there.
 KEEP = """
@@ -53,14 +56,16 @@ TO_RETRY = """
     WHERE kind = %s AND name = %s AND retry AND held.position <= checkpoints.position
     ORDER BY held.position LIMIT 1
 """
-COUNTED = "DELETE FROM held_out_records WHERE kind = %s AND name = %s AND position = %s"
+COUNTED = """
+    DELETE FROM held_out_records WHERE kind = %s AND name = %s AND position = %s AND retry
+"""
 REFUSED_AGAIN = """
     UPDATE held_out_records
     SET retry = false, attempts = attempts + 1, sqlstate = %s, reason = %s
     WHERE kind = %s AND name = %s AND position = %s
 """
 # All of a consumer's: its state was made anew, and lacks none of them.
-FORGET = "DELETE FROM held_out_records WHERE kind = %s AND name = %s"
+TAKE_BACK = "DELETE FROM held_out_records WHERE kind = %s AND name = %s"
 
 
 class Refusal(NamedTuple):
@@ -134,9 +139,12 @@ class HeldOutRecords:
         """The position and the type of the lowest one that somebody wants to be tried again."""
         return self._connection.execute(TO_RETRY, self._who).fetchone()
 
-    def counted(self, position: int) -> None:
-        """The state has it now: in the transaction that counts it."""
-        self._connection.execute(COUNTED, [*self._who, position])
+    def counted(self, position: int) -> bool:
+        """The state has it now: in the transaction that counts it.
+
+        Returns False when nobody wants it to be tried again any more: then it must not count.
+        """
+        return self._connection.execute(COUNTED, [*self._who, position]).rowcount == 1
 
     def refused_again(self, position: int, why: Refusal) -> None:
         """Note what became of a retry."""

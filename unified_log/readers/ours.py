@@ -3,7 +3,7 @@
 Anyone may write to a Redis stream. An entry is *ours* when its id lies in the range of its term
 (`unified_log.terms`). Any other tells nothing, and is counted: it is *foreign* when its term is
 not this database's, and *uncommitted* when it lies past the end of a term that is. What is no
-record at all is *invalid*, and is set aside with its reason. None of them stops a reader.
+record at all is *malformed*, and is kept with its reason. None of them stops a reader.
 """
 
 from collections import Counter

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import psycopg
 
 from unified_log.database import is_alive, one_row
-from unified_log.log import START, Entry, Invalid, Log, as_numbers
+from unified_log.log import Entry, Invalid, Log, as_numbers
 from unified_log.readers.checkpoint import Checkpoint, Place
 from unified_log.readers.committing import Committing
 from unified_log.readers.digest import Digest, digest
@@ -108,9 +108,7 @@ class Reader(Generic[H]):
         if repair_is_due:  # the next round reads from wherever that leads
             return self._taking.repair()
         if not is_healing and not entries and self._was_wiped():
-            done = self._taking.commit(Digest(self.at.position, START), [], [])
-            done.rewound = True  # what was counted before will be skipped
-            return done
+            return self._taking.rewind()
         batch = self._digest(entries, bounds)
         if rest and is_healing:
             batch.close_gap(min(rest.upto, bounds.last_sent))
@@ -167,16 +165,24 @@ class Reader(Generic[H]):
     def _digest(self, entries: list[Entry], bounds: Bounds) -> Digest:
         return digest(entries, self.at.position, self.at.redis_id, bounds, self._types)
 
-    def _take(self, batch: Digest, entries: list[Entry], bounds: Bounds) -> Round:
-        """Take a batch, or a first part of it: what comes after that will be read again.
+    def _take(self, whole: Digest, entries: list[Entry], bounds: Bounds) -> Round:
+        """Take a batch, or a first part of it: what comes after that will be read again."""
+        prepared = whole
+        upto = self.handler.prepare(self.at.position, whole.position)
+        if upto < whole.position:
+            prepared = self._first_part(whole, upto, entries, bounds)
+        while (done := self._try(prepared, whole, entries, bounds)) is None:
+            pass  # it was refused, and fewer records are tried
+        return done
 
-        That is what the handler has prepared, one page of what is healed from the view, and fewer
-        records than there are while one is looked for that is refused.
+    def _try(
+        self, batch: Digest, whole: Digest, entries: list[Entry], bounds: Bounds
+    ) -> Round | None:
+        """Try a part that the handler has prepared, or a first part of that; None if refused.
+
+        That is one page of what is healed from the view, and fewer records than there are while one
+        is looked for that is refused.
         """
-        whole = batch
-        upto = self.handler.prepare(self.at.position, batch.position)
-        if upto < batch.position:
-            batch = self._first_part(whole, upto, entries, bounds)
         missing = self._view.missing(batch.gaps) if self._taking.looks_into_gaps else []
         if len(missing) >= PAGE:
             batch = self._first_part(whole, missing[-1].position, entries, bounds)

@@ -16,7 +16,7 @@ logger = logging.getLogger("consumer")
 
 TERMS_NAMED = 100
 # All are counted; only the first of each term are reported.
-IF_MORE_COME = "If entries_not_ours in GET /consumers goes on rising,"
+IF_MORE_COME = "If entries_not_ours of its checkpoint goes on rising,"
 
 
 class Named:
@@ -49,8 +49,8 @@ class Report:
     def entries(self, done: Round) -> None:
         """Report what was strange about the entries that it read."""
         for entry, reason in done.malformed:
-            name, extra = self._name, fields([entry.trace])
-            logger.warning("%s set aside entry %s: %s", name, entry.redis_id, reason, extra=extra)
+            words, extra = "%s met a malformed entry, %s: %s", fields([entry.trace])
+            logger.warning(words, self._name, entry.redis_id, reason, extra=extra)
         for position, type_, (reason, _) in done.held_out:
             logger.warning("%s held out %s %d: %s", self._name, type_, position, reason)
         for position, type_, refusal in done.retried:

@@ -5,12 +5,14 @@ held out (`unified_log/readers/held_out.py`).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
 from unified_log import spans
+from unified_log.errors import in_one_line
 from unified_log.faults import reached
-from unified_log.log import Invalid
+from unified_log.log import START, Invalid
 from unified_log.readers.checkpoint import Checkpoint, Place
 from unified_log.readers.digest import Digest
 from unified_log.readers.gaps import Gap, Healed
@@ -41,7 +43,7 @@ class Taking(Generic[H]):
         # Both or neither: new state beside an old checkpoint would be wrong for ever.
         with self._connection.transaction():
             if self.checkpoint.make():
-                handler.begin()
+                handler.create_state()
             self.checkpoint.lock()
             self.checkpoint.handles(handler.TYPES, recounts=handler.RECOUNTS)
             self.at = self._load()
@@ -53,15 +55,16 @@ class Taking(Generic[H]):
         missing: Sequence[Item],
         *,
         is_fresh: bool = False,
-    ) -> Round:
+    ) -> Round | None:
         """Take `items`, and move the checkpoint past the batch.
 
         `missing` are those of the items that the log lacks; `is_fresh` says that the only item was
-        taken from the view. Where the handler, or Postgres, refuses them, nothing of them is
-        committed, or the only one is held out.
+        taken from the view. Where the handler, or Postgres, refuses them, the only one is held out;
+        or else nothing is committed, and this returns None: fewer are to be tried, as `most` says.
         """
         if len(items) == 1 and isinstance(items[0].record, Invalid):
-            return self._hold_out(batch, items[0], Refusal(str(items[0].record)), missing)
+            return self._hold_out(batch, items[0], Refusal(in_one_line(items[0].record)), missing)
+        before = self.at
         try:
             done = self._commit(batch, items, missing)
         except Exception as error:
@@ -70,15 +73,24 @@ class Taking(Generic[H]):
             if why is None or not (items or unseen):
                 raise
             self._reload()
+            if self.at != before:  # another process was here: this batch is not the next any more
+                return Round()
             if len(items) > 1 or unseen:
                 self.most = max(1, len(items) // 2)
-                return Round()
+                return None
             if not (is_fresh or missing):  # it came from Redis
                 fresh = self._view.record(items[0].position)
                 if fresh and fresh.record != items[0].record:
+                    batch = replace(batch, items=[fresh])
                     return self.commit(batch, [fresh], missing, is_fresh=True)
             return self._hold_out(batch, items[0], why, missing)
         self._try_more()
+        return done
+
+    def rewind(self) -> Round:
+        """Go back to the start of the log, which was wiped; the position stays."""
+        done = self._commit(Digest(self.at.position, START), [], [])
+        done.rewound = True
         return done
 
     @property
@@ -153,10 +165,8 @@ class Taking(Generic[H]):
 
     def repair(self) -> Round:
         """Do what somebody has asked for: a retry, or what the handler knows of."""
-        with self._connection.transaction():
-            asked = self._held_out.to_retry()
-        if asked:
-            return Round(retried=[self._retry(*asked)])
+        if asked := self._held_out.to_retry():
+            return self._retry(*asked)
         with self._connection.transaction():
             reached(Step.BEFORE_STATE)
             self.checkpoint.lock()
@@ -167,42 +177,42 @@ class Taking(Generic[H]):
         reached(Step.AFTER_COMMIT)
         return Round(repair=repair)
 
-    def _retry(self, position: int, type_: str) -> Retried:
+    def _retry(self, position: int, type_: str) -> Round:
         """Try a record again that was held out: out of order, in a transaction of its own."""
         item = self._view.record(position)
+        why: Refusal | None = None
         if item is None:
             why = Refusal("its row is gone, or of a type that is not handled")
         elif isinstance(item.record, Invalid):
-            why = Refusal(str(item.record))
+            why = Refusal(in_one_line(item.record))
         else:
-            refused = self._count_again(position, item)
-            if refused is None:
-                return Retried(position, type_, None)
-            why = refused
-        with self._connection.transaction():
-            self.checkpoint.lock()
-            self._held_out.refused_again(position, why)
-        return Retried(position, type_, why)
-
-    def _count_again(self, position: int, item: Item) -> Refusal | None:
-        try:
+            try:
+                if not self._count_again(item):
+                    return Round()
+            except Exception as error:
+                why = refusal(error)
+                if why is None:
+                    raise
+                self._reload()
+        if why:
             with self._connection.transaction():
-                self._handler.fence()
                 self.checkpoint.lock()
-                at = self._load()
-                if self._held_out.to_retry() != (position, item.type.decode()):
-                    return None  # another process, or a reset, was here
-                self._held_out.counted(position)
-                self._handler.take([item.record])
-                reached(Step.BEFORE_COMMIT)
-            self.at = at
-        except Exception as error:
-            why = refusal(error)
-            if why is None:
-                raise
-            self._reload()
-            return why
-        return None
+                self._held_out.refused_again(position, why)
+        return Round(retried=[Retried(position, type_, why)])
+
+    def _count_again(self, item: Item) -> bool:
+        """Take it, unless another process, a reset or a person was here in the meantime."""
+        with self._connection.transaction():
+            self._handler.fence()
+            self.checkpoint.lock()
+            at = self._load()
+            if item.position > at.position or not self._held_out.counted(item.position):
+                return False
+            self._handler.take([item.record])
+            reached(Step.BEFORE_COMMIT)
+        self.at = at
+        reached(Step.AFTER_COMMIT)
+        return True
 
     def _reload(self) -> None:
         """What the handler remembers may be of the transaction that was refused."""

@@ -257,7 +257,7 @@ CREATE TABLE removed_readers (
     PRIMARY KEY (kind, name, removed_at)
 );
 
--- A log entry that is not a record, set aside verbatim: names and values in turn.
+-- A malformed entry of the log, which is not a record, kept verbatim: names and values in turn.
 CREATE TABLE malformed_entries (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     consumer_kind text NOT NULL,

@@ -20,8 +20,9 @@ RETURN format(
 CREATE FUNCTION generate_log_records() RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT
 AS $$
 DECLARE
+    -- Without a kind whose table was dropped, which detach() takes away.
     kinds text := (SELECT string_agg(log_kind_select(each), E'\nUNION ALL\n' ORDER BY type)
-                   FROM log_kinds each);
+                   FROM log_kinds each JOIN pg_class ON oid = source);
 BEGIN
     EXECUTE 'CREATE OR REPLACE VIEW log_records AS ' || coalesce(kinds,
         'SELECT NULL::bigint AS id, NULL::timestamptz AS created_at, NULL::text AS type,
@@ -133,16 +134,20 @@ BEGIN
         RAISE EXCEPTION 'there is no kind %', quote_nullable(detach.type)
             USING ERRCODE = 'check_violation';
     END IF;
-    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', kind.source);
-    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', kind.source) INTO has_rows;
-    IF has_rows THEN
-        RAISE EXCEPTION '% has rows, from which readers heal: it stays', quote_literal(detach.type)
-            USING ERRCODE = 'check_violation';
+    IF EXISTS (SELECT FROM pg_class WHERE oid = kind.source) THEN -- else it was dropped
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', kind.source);
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s)', kind.source) INTO has_rows;
+        IF has_rows THEN
+            RAISE EXCEPTION '% has rows, from which readers heal: it stays', quote_literal(detach.type)
+                USING ERRCODE = 'check_violation';
+        END IF;
+        IF kind.stages THEN
+            EXECUTE format('DROP TRIGGER stage_record ON %s', kind.source);
+        END IF;
     END IF;
     DELETE FROM log_kinds WHERE type = detach.type;
     PERFORM generate_log_records();
     IF kind.stages THEN
-        EXECUTE format('DROP TRIGGER stage_record ON %s', kind.source);
         EXECUTE format('DROP FUNCTION %I', 'stage ' || kind.type);
     END IF;
 END $$;

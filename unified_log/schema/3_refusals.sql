@@ -43,7 +43,8 @@ BEGIN
         THEN format('%s.%I does not draw from log_position: it needs DEFAULT nextval(''log_position'')',
                     kind.source, kind.position_column)
         WHEN created.attname IS NULL OR created.atttypid <> 'timestamptz'::regtype
-        THEN format('%s has no column %I that is timestamptz', kind.source, kind.created_at_column)
+        THEN format('%s has no column %I that is timestamptz: created_at_column => names another',
+                    kind.source, kind.created_at_column)
         WHEN kind.stages AND EXISTS (
             SELECT FROM pg_attribute WHERE attrelid = kind.source AND attgenerated = 'v')
         THEN format('a trigger can''t see the virtual columns of %s: make them STORED', kind.source)

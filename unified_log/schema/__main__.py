@@ -6,13 +6,15 @@ is already, nothing is done. What is printed does the same in psql.
 A crash leaves behind nothing: all of it is committed, or none.
 """
 
+import argparse
+import signal
+
 import psycopg
 
 from unified_log import database, process, schema, settings
-from unified_log.errors import Unavailable, in_one_line
-from unified_log.locks import SCHEMA
+from unified_log.errors import Unavailable
 
-LOCK = "SELECT pg_advisory_xact_lock(%s)"
+CELLS = 90
 
 
 def script(cell: int) -> str:
@@ -20,38 +22,37 @@ def script(cell: int) -> str:
     return f"BEGIN;\nSET LOCAL unified_log.cell = {cell};\n\n{schema.statements()}\nCOMMIT;"
 
 
-def applied(connection: psycopg.Connection, cell: int) -> str:
-    """Apply it unless it is there; returns what to tell a person.
+def applied(connection: psycopg.Connection, cell: int | None) -> str:
+    """Apply it unless it is there; returns what to tell a person. Raises as `schema.apply` does."""
+    if found := schema.apply(connection, cell):
+        return f"the schema of the log is up to date: revision {found}"
+    return f"applied the schema of the log, revision {schema.REVISION}, as cell {cell or 0}"
 
-    Raises Unavailable where there is another revision that does not serve, or psycopg.Error.
-    """
-    with connection.transaction():
-        connection.execute(LOCK, [SCHEMA])  # two at once: the second finds what the first has done
-        if found := schema.revision(connection):
-            schema.require(connection)
-            return f"the schema of the log is up to date: revision {found[0]}"
-        schema.apply(connection, cell)
-    return f"applied the schema of the log, revision {schema.REVISION}, as cell {cell}"
+
+def cell_number(text: str) -> int:
+    """A cell of the command line. Raises argparse.ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and int(text) < CELLS):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 0 to {CELLS - 1} is expected")
+    return int(text)
 
 
 def main() -> None:
     """Print the schema, or apply it and say so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
     parser = process.Parser("python -m unified_log.schema", __doc__)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--print", action="store_true", help="print the SQL (the default)")
     what.add_argument("--apply", action="store_true", help="apply it to DATABASE_URL")
     parser.add_argument(
         "--cell",
-        type=int,
-        default=0,
-        choices=range(90),
+        type=cell_number,
         metavar="N",
         help="the number of this log, 0 to 89, among others whose positions it must not share"
         " (default: 0)",
     )
     given = parser.parse_args()
     if not given.apply:
-        process.show(script(given.cell).splitlines())
+        process.show(script(given.cell or 0).splitlines())
         return
     config = settings.load()
     try:
@@ -59,7 +60,7 @@ def main() -> None:
             database.require_writable(connection)
             process.show([applied(connection, given.cell)])
     except (Unavailable, psycopg.Error) as reason:
-        raise SystemExit(f"not applied: {in_one_line(reason)}") from None
+        raise SystemExit(f"not applied: {database.why(reason)}") from None
 
 
 if __name__ == "__main__":

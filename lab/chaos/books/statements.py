@@ -120,7 +120,7 @@ COUNTS = """
         SELECT count(*) AS sent FROM log_records WHERE id <= last_sent_id
     ) records WHERE records_sent <> sent
     UNION ALL
-    SELECT format('%s counts %s entries set aside of %s', name, entries_malformed, number)
+    SELECT format('%s counts %s malformed entries of %s', name, entries_malformed, number)
     FROM checkpoints, LATERAL (
         SELECT count(*) AS number FROM malformed_entries
         WHERE (consumer_kind, consumer_name) = (kind, name)
@@ -152,7 +152,7 @@ AT_ANY_MOMENT = (
     *nightly.AT_ANY_MOMENT,
 )
 
-# When nothing is left to do, every consumer stands at the last record, and nothing is set aside.
+# When nothing is left to do, every consumer stands at the last record, and nothing is malformed.
 COUNTED = """
     WITH newest AS (
         SELECT coalesce(max(id), cell_start()) AS position FROM log_records
@@ -191,7 +191,8 @@ DELIVERED = """
     FROM receipts WHERE outcome IS NULL OR replay_at IS NOT NULL
 """
 SET_ASIDE = """
-    SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM malformed_entries
+    SELECT format('%s met a malformed entry, %s: %s', consumer_name, redis_id, reason)
+    FROM malformed_entries
     UNION ALL
     SELECT format('the minute %s was set aside: %s',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), reason) FROM set_aside_minutes

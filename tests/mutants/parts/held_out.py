@@ -118,14 +118,14 @@ MUTANTS = [
     ),
     Mutant(
         "a reset leaves what was held out to a retry",
-        "    connection.execute(TAKE_BACK, [name])\n",
+        '    connection.execute(TAKE_BACK, ["total", name])  # the sum of all rides has them\n',
         "",
         "consumers/totals/reset.py",
         HELD + "test_a_reset_takes_back_what_was_held_out",
     ),
     handler(
         "a recount by SQL leaves what was held out to a retry",
-        "            self.connection.execute(FORGET_HELD_OUT, [self.KIND, self.name])\n",
+        "            self.connection.execute(TAKE_BACK, [self.KIND, self.name])\n",
         "",
         tests=HELD + "test_a_recount_by_sql_takes_back_what_was_held_out",
     ),
