@@ -16,7 +16,7 @@ import psycopg
 
 from analytics.ownership import History, history
 from analytics.plain import plain_tables
-from rocket_rides.standings import RECOUNTS
+from rocket_rides.recounting import RECOUNTS
 from unified_log import terms
 from unified_log.database import one_row
 

@@ -16,9 +16,10 @@ REVISION = max(REVISIONS)
 UPGRADE = "run python -m migrations to upgrade it"
 MAYBE_ANOTHER = f"if the database's schema is not {REVISION}, {UPGRADE}"
 
-# The revision, and whether there is cell_start(), which an earlier schema of this number lacks.
+# The revision, and whether the log's tables are the library's: earlier schemas of this number had
+# them, too, but not its version.
 CURRENT_REVISION = """
-    SELECT version_num, to_regprocedure('cell_start()') IS NOT NULL FROM alembic_version
+    SELECT version_num, to_regclass('schema_versions') IS NOT NULL FROM alembic_version
 """
 
 CELL = f"SELECT cell_start() / {CELL_SIZE}"
@@ -61,12 +62,12 @@ def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
         )
 
 
-def no_way_from(revision: str, has_cell: bool) -> str:
+def no_way_from(revision: str, has_library: bool) -> str:
     """Why a schema of this revision can't be upgraded; empty where it can."""
     found = f"the database's schema is {revision}"
     if revision > REVISION:
         return f"{found}, newer than this code, which needs {REVISION}; install the newer code"
-    if revision not in REVISIONS or not has_cell:
+    if revision not in REVISIONS or not has_library:
         return (
             f"{found}, of an earlier design, which this code can't upgrade;"
             " start with an empty database"

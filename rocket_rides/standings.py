@@ -9,13 +9,9 @@ limit, and its seconds are the age of the first one that the reader lacks, which
 """
 
 from rocket_rides.receipts import STATE
+from rocket_rides.recounting import RECOUNTS
 from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 from unified_log.log import LARGEST_ID
-
-# Whether a reader makes its state anew, or was asked to. Once it has begun, the state fits the
-# position again at every moment. Readers without a state of their own are never asked.
-RECOUNTS = "(recount IS NOT NULL AND (recount OR position < furthest))"
-
 
 def held_out(which: str) -> str:
     """How many records a checkpoint's reader holds out, up to the limit, `which` are so."""

@@ -263,4 +263,4 @@ def test_the_page_shows_the_verdicts_of_the_nights() -> None:
     second, first = (f"{number}, 2026-11-20 03:00 UTC" for number in (2, 1))
     assert f"{second} agrees wrong held not compared" in told
     assert f"{first} not compared" in told
-    assert "Night by night" not in as_html(PROVED, [])
+    assert "Run by run" not in as_html(PROVED, [])

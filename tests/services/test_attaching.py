@@ -170,8 +170,10 @@ def test_only_a_kind_without_rows_is_taken_away(world: World) -> None:
 def test_a_kind_whose_table_was_dropped_is_taken_away(world: World) -> None:
     attached = ATTACH.format("orders").replace("$$)", "$$, true)")
     with world.connection.transaction(force_rollback=True):
-        run(world, TABLE.format("orders"), attached, "DROP TABLE orders CASCADE")
-        run(world, "SELECT detach('orders.create')")
+        for table in ("orders", "parcels"):
+            run(world, TABLE.format(table), attached.replace("orders", table))
+        run(world, "DROP TABLE orders, parcels CASCADE")
+        run(world, "SELECT detach('orders.create')", "SELECT detach('parcels.create')")
         assert world.value("SELECT count(*) FROM log_records") == 0
         run(world, TABLE.format("orders"), attached, "INSERT INTO orders (amount) VALUES (1)")
         assert world.value("SELECT count(*) FROM log_records") == world.staged() == 1
