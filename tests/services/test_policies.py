@@ -23,6 +23,7 @@ RIGHTS = """
     CREATE ROLE {role} LOGIN;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
     GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
+    GRANT EXECUTE ON FUNCTION stage TO {role};
     ALTER ROLE {role} SET row_security = {default}
 """
 SAID = 'query would be affected by row-level security policy for table "{}"'
