@@ -2,16 +2,16 @@
 
 A few rides go through losses, copies, entries that are no records, refusals, recounts, retries,
 crashes and a second process of the same name, in batches and pages of a few records. After each
-commit what the handler has taken, and what is held out, are exactly the rides up to the position.
+round, what the handler has taken and what is held out are exactly the rides up to its position.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import ClassVar, NamedTuple
+from enum import Enum
+from typing import NamedTuple
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumers.rides import Ride
@@ -20,25 +20,29 @@ from tests.support.properties import always
 from tests.support.world import World, drain
 from unified_log.errors import Overtaken, RecordRefused
 from unified_log.faults import InjectedCrash, listening
-from unified_log.log import Log
-from unified_log.readers import held_out, healing, reader, taking
+from unified_log.log import Entry, Log
+from unified_log.readers import healing, held_out, reader, taking
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.held_out import StandsStill
 from unified_log.readers.reader import Reader
 from unified_log.readers.round import Step
 from unified_log.streamer.drain import Streamer
 
-OTHER = "SELECT stage(nextval('log_position'), 'other.kind', '{}')"
-POSITION = "SELECT position FROM checkpoints"
+OTHER_TYPE = "SELECT stage(nextval('log_position'), 'other.kind', '{}')"
+RIDES = "SELECT id FROM rides WHERE id <= (SELECT position FROM checkpoints) ORDER BY id"
 HELD = "SELECT position FROM held_out_records"
-START_OVER = (
-    "DELETE FROM checkpoints",
-    "TRUNCATE rides CASCADE",
-)
+RECOUNT = "UPDATE checkpoints SET recount = true"
+RETRY = "UPDATE held_out_records SET retry = true, dropped_at = NULL"
+DROP = "UPDATE held_out_records SET retry = false, dropped_at = now()"
+NOTHING = "DELETE FROM checkpoints", "TRUNCATE rides CASCADE"
+IN_GAP = """
+    INSERT INTO listed (name, ride_id, distance)
+    SELECT %s, id, distance FROM rides WHERE id > %s AND id <= %s RETURNING distance
+"""
 
 
 class ByView(Listing):
-    """Is given what a gap lacked, in the order of positions."""
+    """Gets what a gap lacked among the others, by position."""
 
     def take(self, records: Sequence[Ride]) -> None:
         positions = [record.id for record in records]
@@ -49,27 +53,24 @@ class ByView(Listing):
 class BySql(ByView):
     """Heals by SQL of its own."""
 
-    IN_GAP: ClassVar = "FROM rides WHERE id > %s AND id <= %s"
-
     def heal(self, gap: Gap) -> Healed:
-        found = self.connection.execute(f"SELECT distance {self.IN_GAP}", [gap.after, gap.upto])
-        distances = [distance for (distance,) in found]
-        self.connection.execute(
-            f"INSERT INTO listed (name, ride_id, distance) SELECT %s, id, distance {self.IN_GAP}",
-            [self.name, gap.after, gap.upto],
-        )
-        if self.REFUSED.intersection(distances):
+        healed = self.connection.execute(IN_GAP, [self.name, gap.after, gap.upto]).fetchall()
+        if self.REFUSED.intersection(distance for (distance,) in healed):
             raise RecordRefused("one of a gap")
-        self.rides += len(distances)
-        return Healed(gap, len(distances))
+        self.rides += len(healed)
+        return Healed(gap, len(healed))
 
 
 class Sizes(NamedTuple):
+    """Of a batch, and of a page."""
+
     batch: int
     page: int
 
 
 class Sessions(NamedTuple):
+    """Of all plays, since opening them takes longer than a play."""
+
     world: World
     streamer: Streamer
     log: Log
@@ -77,75 +78,67 @@ class Sessions(NamedTuple):
 
 
 class Play:
-    """One log, with two processes of one name that read it."""
+    """An empty log, and two processes of one name that read it."""
 
     def __init__(self, sessions: Sessions, sizes: Sizes, kind: type[Listing]) -> None:
         self.world, self.streamer, self.log, self.connections = sessions
         self.sizes, self.kind = sizes, kind
-        for statement in START_OVER:
-            self.world.connection.execute(statement)
+        for statement in NOTHING:
+            self.execute(statement)
         drain(self.streamer)
         self.log.start_anew()
-        self.readers = [self.begin(0), self.begin(1)]
         kind.REFUSED = set()
+        self.readers = [self.begin(0), self.begin(1)]
 
     def begin(self, number: int) -> Reader[Listing]:
         handler = self.kind(self.connections[number], "listing0")
         return Reader(self.log, handler, self.sizes.batch)
 
+    def execute(self, statement: str) -> list[int]:
+        found = self.world.connection.execute(statement.encode())
+        return [value for (value,) in found] if found.description else []
+
     def send(self, distances: Sequence[int]) -> None:
+        """Rides of these distances; 0 is a record of another type."""
         for distance in distances:
             if distance:
                 self.world.take(distance)
             else:
-                self.world.connection.execute(OTHER)
+                self.world.connection.execute(OTHER_TYPE)
         drain(self.streamer)
 
+    def entries(self, which: Sequence[int]) -> list[Entry]:
+        """Those that are there, counted from the end of the log."""
+        found = self.log.read("0-0", 1000)[::-1]
+        return [found[at] for at in which if at < len(found)]
+
     def lose(self, which: Sequence[int]) -> None:
-        entries = self.log.read("0-0", 1000)
-        for at in which:
-            if at < len(entries):
-                self.log.redis.xdel(self.log.name, entries[-1 - at].redis_id)
+        for entry in self.entries(which):
+            self.log.command("XDEL", self.log.name, entry.redis_id)
 
     def copy(self, which: Sequence[int]) -> None:
-        entries = self.log.read("0-0", 1000)
-        for at in which:
-            if at < len(entries):
-                self.log.command("XADD", self.log.name, "*", *entries[-1 - at].fields)
+        for entry in self.entries(which):
+            self.log.command("XADD", self.log.name, "*", *entry.fields)
 
     def spoil(self, which: Sequence[int]) -> None:
-        entries = self.log.read("0-0", 1000)
-        for at in which:
-            if at < len(entries):
-                fields = [*entries[-1 - at].fields]
-                fields[5] = b"{}"
-                self.log.command("XADD", self.log.name, "*", *fields)
+        """Copies without their data."""
+        for entry in self.entries(which):
+            self.log.command("XADD", self.log.name, "*", *entry.fields[:5], "{}", *entry.fields[6:])
 
-    def flush(self) -> None:
+    def wipe(self) -> None:
         self.log.start_anew()
 
-    def refuse(self, which: set[int]) -> None:
-        self.kind.REFUSED = which
-
-    def recount(self) -> None:
-        self.world.connection.execute("UPDATE checkpoints SET recount = true")
-
-    def retry(self) -> None:
-        self.world.connection.execute("UPDATE held_out_records SET retry = true, dropped_at = NULL")
-
-    def drop(self) -> None:
-        self.world.connection.execute(
-            "UPDATE held_out_records SET dropped_at = now(), retry = false"
-        )
+    def refuse(self, distances: set[int]) -> None:
+        self.kind.REFUSED = distances
 
     def restart(self, number: int) -> None:
         self.readers[number] = self.begin(number)
 
-    def run(self, number: int, rounds: int, crash: Step | None, overtakes: bool) -> None:
-        """Some rounds, perhaps with a crash, or with a round of the other process in between."""
+    def run(self, number: int, rounds: int, crash: Step | None, is_overtaken: bool) -> None:
+        """Some rounds, perhaps with a crash, or with one of the other process in between."""
 
-        def meanwhile(step: Step) -> None:
-            if step is Step.BEFORE_STATE and overtakes:
+        def meanwhile(step: Enum) -> None:
+            if step is Step.BEFORE_STATE and is_overtaken:
                 with listening(lambda _: None):
                     self.run(1 - number, 1, None, False)
             if step is crash:
@@ -155,50 +148,42 @@ class Play:
             try:
                 with listening(meanwhile):
                     self.readers[number].run_once()
-                assert self.readers[number].handler.rides == self.check()
+                assert self.readers[number].handler.rides == len(listed(self.world))
             except (Overtaken, StandsStill, InjectedCrash):
                 self.restart(number)
-            self.check()
-
-    def check(self) -> int:
-        """Returns how many rides are listed."""
-        [(position,)] = self.world.connection.execute(POSITION)
-        rides = self.world.connection.execute("SELECT id FROM rides WHERE id <= %s", [position])
-        held = [position for (position,) in self.world.connection.execute(HELD)]
-        took = listed(self.world)
-        assert sorted([*took, *held]) == sorted(ride for (ride,) in rides)
-        return len(took)
+            assert sorted([*listed(self.world), *self.execute(HELD)]) == self.execute(RIDES)
 
     def end(self) -> None:
         """Once nothing is refused any more, all are there."""
-        self.kind.REFUSED = set()
-        self.retry()
+        self.refuse(set())
+        self.execute(RETRY)
         self.restart(0)
         hurry(self.readers[0])
-        rides = self.world.connection.execute("SELECT id FROM rides ORDER BY id")
-        assert listed(self.world) == [ride for (ride,) in rides]
-        assert self.world.value("SELECT count(*) FROM held_out_records") == 0
+        assert listed(self.world) == self.execute("SELECT id FROM rides ORDER BY id")
+        assert self.execute(HELD) == []
 
 
-WHICH = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True)
-RUN = st.builds(
-    lambda *given: lambda play: play.run(*given),
-    st.sampled_from([0, 0, 0, 1]), st.integers(1, 4), st.sampled_from([None, None, None, *Step]),
-    st.booleans(),
-)  # fmt: skip
+Operation = Callable[[Play], None]
 
 
-def call(name: str, *given: st.SearchStrategy[object]) -> st.SearchStrategy[Callable[[Play], None]]:
+def call(name: str, *given: st.SearchStrategy[object]) -> st.SearchStrategy[Operation]:
     return st.builds(lambda *values: lambda play: getattr(play, name)(*values), *given)
 
 
-OPS = st.one_of(
-    RUN, RUN, RUN, RUN, RUN,
-    call("send", st.lists(st.integers(0, 4), min_size=1, max_size=8)),
-    call("send", st.lists(st.integers(0, 4), min_size=1, max_size=8)),
-    call("lose", WHICH), call("copy", WHICH), call("spoil", WHICH), call("flush"),
-    call("refuse", st.sets(st.integers(1, 4), max_size=3)), call("recount"), call("retry"),
-    call("drop"), call("restart", st.integers(0, 1)),
+WHICH = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True)
+RUN = call(
+    "run",
+    st.sampled_from([0, 0, 0, 1]),
+    st.integers(1, 4),
+    st.sampled_from([None, None, None, *Step]),
+    st.booleans(),
+)
+SEND = call("send", st.lists(st.integers(0, 4), min_size=1, max_size=8))
+OPERATIONS = st.one_of(
+    RUN, RUN, RUN, RUN, RUN, SEND, SEND,
+    call("lose", WHICH), call("copy", WHICH), call("spoil", WHICH), call("wipe"),
+    call("refuse", st.sets(st.integers(1, 4), max_size=3)),
+    call("execute", st.sampled_from([RECOUNT, RETRY, DROP])), call("restart", st.integers(0, 1)),
 )  # fmt: skip
 
 
@@ -211,9 +196,12 @@ def test_each_record_counts_once_or_is_held_out(
     connections = [world.connect(), world.connect()]
     sessions = Sessions(world, world.streamer(), world.log(), connections)
 
-    @settings(always, derandomize=EXAMPLES < 100, max_examples=EXAMPLES, suppress_health_check=[*HealthCheck])
-    @given(st.builds(Sizes, st.integers(1, 7), st.integers(1, 4)), st.lists(OPS, min_size=10, max_size=30))
-    def anything(sizes: Sizes, operations: list[Callable[[Play], None]]) -> None:
+    @settings(always, max_examples=60)
+    @given(
+        st.builds(Sizes, st.integers(1, 7), st.integers(1, 4)),
+        st.lists(OPERATIONS, min_size=10, max_size=30),
+    )
+    def anything(sizes: Sizes, operations: list[Operation]) -> None:
         with monkeypatch.context() as patch:
             for module in (healing, reader, taking):
                 patch.setattr(module, "PAGE", sizes.page)
@@ -224,7 +212,3 @@ def test_each_record_counts_once_or_is_held_out(
             play.end()
 
     anything()
-
-
-import os
-EXAMPLES = int(os.environ.get("EX", "30"))

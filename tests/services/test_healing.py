@@ -1,12 +1,15 @@
 """Healing from the view, and recounting: what every handler has that brings no SQL of its own."""
 
+from collections.abc import Sequence
+
 import psycopg
 import pytest
 
+from consumers.rides import Ride
 from tests.support.disasters import stranded
 from tests.support.listing import Listing, hurry, listed, listing
 from tests.support.world import World, drain, transaction
-from unified_log.errors import Unavailable
+from unified_log.errors import Overtaken, Unavailable
 from unified_log.readers import healing
 from unified_log.readers.gaps import HealedSum
 from unified_log.readers.reader import Reader
@@ -37,9 +40,12 @@ def test_what_the_log_lacks_comes_from_the_view_in_order_and_once(
     reader = listing(world, batch_size)
     took: list[int] = []
     take = reader.handler.take
-    monkeypatch.setattr(
-        reader.handler, "take", lambda records: (took.extend(r.id for r in records), take(records))
-    )
+
+    def noting(records: Sequence[Ride]) -> None:
+        took.extend(record.id for record in records)
+        take(records)
+
+    monkeypatch.setattr(reader.handler, "take", noting)
     hurry(reader)
     assert took == ids
     assert listed(world) == ids
@@ -153,6 +159,26 @@ def test_a_reader_of_more_types_than_before_recounts(world: World) -> None:
     assert world.value("SELECT recount::int FROM checkpoints")
     reader.__class__(world.log(), Both(world.connect(), "another"))
     assert not world.value("SELECT recount::int FROM checkpoints WHERE name = 'another'")
+
+
+def test_an_older_process_passes_nothing_that_a_newer_one_handles(world: World) -> None:
+    """Neither in a batch nor in the recount for which the newer one has asked."""
+    older = listing(world)
+    world.send(1)
+    hurry(older)
+
+    class More(Listing):
+        TYPES = {**Listing.TYPES, "other.kind": lambda record: record}  # noqa: RUF012
+
+    older.__class__(world.log(), More(world.connect(), "listing0"))
+    with pytest.raises(Overtaken, match="other types"):
+        older.run_once()
+    assert world.value("SELECT recount::int FROM checkpoints") == 1
+    world.connection.execute("UPDATE checkpoints SET recount = false")
+    world.send(2)
+    with pytest.raises(Overtaken):
+        hurry(older)
+    assert len(listed(world)) == 1
 
 
 def test_a_page_of_a_long_gap_visits_few_rows(world: World) -> None:

@@ -1,5 +1,6 @@
 """A record that is refused is held out, and all others count: which errors do that, and retries."""
 
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -105,7 +106,7 @@ def test_an_outage_holds_nothing_out(world: World, state: str) -> None:
     with pytest.raises(psycopg.Error) as raised:
         hurry(reader)
     assert raised.value.sqlstate == state
-    assert held(world) == listed(world) == []
+    assert positions(world) == listed(world) == []
 
 
 def test_an_error_of_pythons_holds_nothing_out(
@@ -117,6 +118,39 @@ def test_an_error_of_pythons_holds_nothing_out(
     with pytest.raises(ZeroDivisionError):
         hurry(reader)
     assert held(world) == []
+
+
+@pytest.mark.usefixtures("refusing")
+def test_each_round_moves_on_however_often_it_is_refused(world: World) -> None:
+    """In a lost tail there is no entry to read, so another round would wait for one."""
+    reader = listing(world)
+    ids = world.send(*range(1, 41))
+    world.log().start_anew()
+    while reader.at.position < ids[-1]:
+        before = reader.at.position
+        reader.run_once()
+        assert reader.at.position > before
+    assert len(positions(world)) == 3
+
+
+def test_what_another_process_took_meanwhile_is_not_held_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the batch between its refusal here and the next look at the checkpoint."""
+    reader, other = listing(world, batch_size=1), listing(world)
+    ids = world.send(1, 2, 3)
+    monkeypatch.setattr(reader.handler, "REFUSED", {1})
+    reload = reader._taking._reload
+
+    def after_the_other() -> None:
+        hurry(other)
+        reload()
+
+    monkeypatch.setattr(reader._taking, "_reload", after_the_other)
+    hurry(reader)
+    assert positions(world) == []
+    assert listed(world) == ids
+    assert reader.handler.rides == 3
 
 
 def test_a_text_that_cannot_be_sent_holds_its_record_out(
@@ -201,6 +235,19 @@ def test_after_ten_in_a_row_the_reader_stands_still(
     assert listed(world) == ids[10:]
 
 
+def test_a_reader_that_stands_still_goes_on_once_a_person_has_decided(world: World) -> None:
+    """Also where the next record is to blame itself: those that were dropped are in no row."""
+    reader = listing(world)
+    refuse(world, 1, "RAISE EXCEPTION 'no'")
+    ids = world.send(*[1] * 12, 2)
+    with pytest.raises(StandsStill):
+        hurry(reader)
+    world.connection.execute("UPDATE held_out_records SET dropped_at = now()")
+    hurry(reader)
+    assert positions(world) == ids[:12]
+    assert listed(world) == ids[12:]
+
+
 def test_with_a_hundred_undecided_the_reader_stands_still(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +295,41 @@ def test_a_retry_of_a_row_that_is_gone_says_so(world: World) -> None:
     assert "its row is gone" in held(world)[0][2]
 
 
+def test_a_retry_goes_by_the_position_whatever_the_type_that_was_written_down(
+    world: World,
+) -> None:
+    reader = listing(world)
+    refuse(world, 2, "RAISE EXCEPTION 'no'")
+    ids = world.send(1, 2, 3)
+    hurry(reader)
+    world.connection.execute("DROP TRIGGER refuse ON listed")
+    world.connection.execute("UPDATE held_out_records SET type = 'of.old', retry = true")
+    hurry(reader)
+    assert held(world) == []
+    assert listed(world) == ids
+
+
+def test_a_retry_that_was_dropped_meanwhile_is_not_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = listing(world)
+    refuse(world, 2, "RAISE EXCEPTION 'no'")
+    ids = world.send(1, 2)
+    hurry(reader)
+    world.connection.execute("DROP TRIGGER refuse ON listed")
+    world.connection.execute(ASK)
+    record = reader._view.record
+
+    def after_a_drop(position: int) -> Any:
+        world.connection.execute("UPDATE held_out_records SET retry = false, dropped_at = now()")
+        return record(position)
+
+    monkeypatch.setattr(reader._view, "record", after_a_drop)
+    assert reader.run_once().retried == []
+    assert positions(world) == ids[1:]
+    assert listed(world) == ids[:1]
+
+
 def test_what_is_asked_for_past_the_checkpoint_holds_up_nothing(world: World) -> None:
     reader = listing(world)
     ids = world.send(1, 2)
@@ -286,7 +368,7 @@ def test_a_reset_takes_back_what_was_held_out(world: World) -> None:
     for _ in range(4):
         consumer.run_once()
     assert positions(world) == [ids[1]]
-    assert consumer.standing == (ids[2], 5)
+    assert consumer.standing == (ids[2], Decimal(5))
     ask(world)
     consumer.run_once()
     assert held(world) == []
@@ -349,7 +431,7 @@ def test_what_is_refused_in_a_gap_that_sql_heals_is_held_out_alone(
     for _ in range(20):
         consumer.run_once()
     assert positions(world) == [ids[2]]
-    assert world.standing() == consumer.standing == (ids[-1], 18)
+    assert world.standing() == consumer.standing == (ids[-1], Decimal(18))
     healed = "SELECT distance_healed::int FROM consumer_states"
     assert (world.value(healed), world.value("SELECT records_healed FROM checkpoints")) == (12, 4)
     assert world.value("SELECT gaps_healed FROM checkpoints") == 1

@@ -93,6 +93,30 @@ MUTANTS = [
         tests=HELD + "test_what_the_record_is_to_blame_for_holds_it_out",
     ),
     taking(
+        "a batch that another process has taken goes on being looked through",
+        "            if self.at != before:  #",
+        "            if False:  #",
+        tests=HELD + "test_what_another_process_took_meanwhile_is_not_held_out",
+    ),
+    held_out(
+        "those that were dropped are in the row, too",
+        "SELECT least(refusals_in_a_row, undecided), undecided",
+        "SELECT refusals_in_a_row, undecided",
+        tests=HELD + "test_a_reader_that_stands_still_goes_on_once_a_person_has_decided",
+    ),
+    checkpoint(
+        "a process passes what another one handles",
+        "\n      AND types = %(types)s\n",
+        "\n",
+        tests=HEALING + "test_an_older_process_passes_nothing_that_a_newer_one_handles",
+    ),
+    checkpoint(
+        "a process recounts without what another one handles",
+        "        if types != self._types:",
+        "        if False:",
+        tests=HEALING + "test_an_older_process_passes_nothing_that_a_newer_one_handles",
+    ),
+    taking(
         "what somebody wrote into Redis holds a record out",
         "            if not (is_fresh or missing):  # it came from Redis",
         "            if False:",
