@@ -13,6 +13,7 @@ from rocket_rides.recounting import RECOUNTS
 from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 from unified_log.log import LARGEST_ID
 
+
 def held_out(which: str) -> str:
     """How many records a checkpoint's reader holds out, up to the limit, `which` are so."""
     return f"""(SELECT count(*) FROM (
