@@ -59,7 +59,7 @@ IS_THERE = "SELECT FROM checkpoints WHERE kind = %s AND name = %s"
 SAY = "say `list`; or `retry` or `drop` with KIND NAME POSITION..., or with --all"
 
 
-class HeldOut(NamedTuple):
+class Named(NamedTuple):
     """Whose state lacks the record at which position."""
 
     kind: str
@@ -73,7 +73,7 @@ class HeldOut(NamedTuple):
 def records(connection: psycopg.Connection) -> list[str]:
     """A line about each record that is held out. Raises psycopg.Error."""
     return [
-        f"{HeldOut(kind, name, position)}: {type_}, held out since {since:%Y-%m-%dT%H:%M:%SZ},"
+        f"{Named(kind, name, position)}: {type_}, held out since {since:%Y-%m-%dT%H:%M:%SZ},"
         f" after {count(attempts, 'attempt')}"
         f"{' (to be tried again)' * retry}{' (dropped)' * (dropped_at is not None)}: {reason}"
         for kind, name, position, type_, since, attempts, retry, dropped_at, reason
@@ -81,7 +81,7 @@ def records(connection: psycopg.Connection) -> list[str]:
     ]  # fmt: skip
 
 
-def change(connection: psycopg.Connection, given: argparse.Namespace) -> list[HeldOut]:
+def change(connection: psycopg.Connection, given: argparse.Namespace) -> list[Named]:
     """Have records tried again, or drop them; returns those that it was done to.
 
     Raises psycopg.Error.
@@ -89,7 +89,7 @@ def change(connection: psycopg.Connection, given: argparse.Namespace) -> list[He
     statement, _ = CHANGES[given.action]
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     found = connection.execute(statement, vars(given))
-    return sorted(HeldOut(*row) for row in found)
+    return sorted(Named(*row) for row in found)
 
 
 def run(connection: psycopg.Connection, given: argparse.Namespace) -> int:
@@ -100,14 +100,14 @@ def run(connection: psycopg.Connection, given: argparse.Namespace) -> int:
     done = change(connection, given)
     _, what = CHANGES[given.action]
     lines = [f"{each}: {what}" for each in done]
-    asked = {HeldOut(given.kind, given.name, position) for position in given.positions}
+    asked = {Named(given.kind, given.name, position) for position in given.positions}
     refused = sorted(asked - {*done})
     lines += [f"{each}: not done: {why_not(connection, each)}" for each in refused]
     show(lines or ["no record waits for a decision"])
     return 1 if refused else 0
 
 
-def why_not(connection: psycopg.Connection, asked: HeldOut) -> str:
+def why_not(connection: psycopg.Connection, asked: Named) -> str:
     """Why nothing was done to a record. Raises psycopg.Error."""
     if row := connection.execute(WHY_NOT, asked).fetchone():
         return str(row[0])

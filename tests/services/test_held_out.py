@@ -1,4 +1,4 @@
-"""A record that is refused is held out, and all others count: which errors do that, and retries."""
+"""A record that is refused is held out, and all others count: which errors do that."""
 
 from decimal import Decimal
 from typing import Any
@@ -8,25 +8,15 @@ import pytest
 
 from consumers.totals.total import Total
 from tests.support.listing import Listing, hurry, listed, listing
-from tests.support.resets import ask
-from tests.support.world import World, catch_up
+from tests.support.refusing import held, positions, refuse
+from tests.support.world import World
 from unified_log.errors import Overtaken
 from unified_log.readers import held_out
 from unified_log.readers.gaps import HealedSum
 from unified_log.readers.handler import Handler
 from unified_log.readers.held_out import StandsStill
 
-HELD = "SELECT position, sqlstate, reason, attempts, retry FROM held_out_records ORDER BY position"
 ASK = "UPDATE held_out_records SET retry = true"
-CHECK = "ALTER TABLE listed ADD CONSTRAINT few CHECK (distance < 100) NOT VALID"
-
-
-def held(world: World) -> list[tuple[Any, ...]]:
-    return world.connection.execute(HELD).fetchall()
-
-
-def positions(world: World) -> list[int]:
-    return [row[0] for row in held(world)]
 
 
 @pytest.fixture
@@ -68,21 +58,6 @@ OUTAGES = {
     "58030": "RAISE io_error USING MESSAGE = 'no'",
     "XX000": "RAISE internal_error USING MESSAGE = 'no'",
 }
-
-
-def refuse(world: World, distance: int, how: str, when: str = "BEFORE") -> None:
-    """Have Postgres refuse to list rides of this distance."""
-    constraint = "CONSTRAINT" if when != "BEFORE" else ""
-    world.connection.execute(
-        f"""
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN {how}; RETURN NEW; END $$;
-        CREATE {constraint} TRIGGER refuse {when} INSERT ON listed
-        {"DEFERRABLE INITIALLY DEFERRED" if constraint else ""}
-        FOR EACH ROW WHEN (NEW.distance = {distance}) EXECUTE FUNCTION refuse()
-        """,
-        prepare=False,
-    )
 
 
 @pytest.mark.parametrize("when", ["BEFORE", "AFTER"], ids=["at once", "at the commit"])
@@ -157,7 +132,6 @@ def test_a_text_that_cannot_be_sent_holds_its_record_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = listing(world)
-    monkeypatch.setattr(Listing, "name", "listing0", raising=False)
     take = reader.handler.take
 
     def with_nul(records: list[Any]) -> None:
@@ -206,9 +180,7 @@ def test_what_is_malformed_in_the_view_is_held_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = listing(world)
-    parse = Listing.TYPES["ride.create"]
     ids = world.send(1, 2, 3)
-    monkeypatch.setattr(reader._view, "_types", {b"ride.create": parse})
     world.connection.execute("ALTER TABLE rides DROP CONSTRAINT rides_distance_in_range")
     world.connection.execute("UPDATE rides SET distance = -2 WHERE id = %s", [ids[1]])
     world.log().start_anew()
@@ -262,160 +234,6 @@ def test_with_a_hundred_undecided_the_reader_stands_still(
     hurry(reader)
     assert positions(world) == ids[::2]
     assert listed(world) == ids[1::2]
-
-
-@pytest.mark.proves("retried")
-def test_a_retry_counts_it_once_and_out_of_order(world: World) -> None:
-    reader = listing(world)
-    refuse(world, 2, "RAISE EXCEPTION 'no'")
-    ids = world.send(1, 2, 3)
-    hurry(reader)
-    world.connection.execute(ASK)
-    hurry(reader)
-    assert [row[3:] for row in held(world)] == [(2, False)]
-    world.connection.execute("DROP TRIGGER refuse ON listed")
-    world.connection.execute(ASK)
-    reader.run_once()
-    assert held(world) == []
-    world.connection.execute(ASK)
-    hurry(reader)
-    assert listed(world) == ids
-    assert reader.handler.rides == 3
-    assert held(world) == []
-
-
-def test_a_retry_of_a_row_that_is_gone_says_so(world: World) -> None:
-    reader = listing(world)
-    refuse(world, 2, "RAISE EXCEPTION 'no'")
-    ids = world.send(1, 2, 3)
-    hurry(reader)
-    world.connection.execute("DELETE FROM rides WHERE id = %s", [ids[1]])
-    world.connection.execute(ASK)
-    hurry(reader)
-    assert "its row is gone" in held(world)[0][2]
-
-
-def test_a_retry_goes_by_the_position_whatever_the_type_that_was_written_down(
-    world: World,
-) -> None:
-    reader = listing(world)
-    refuse(world, 2, "RAISE EXCEPTION 'no'")
-    ids = world.send(1, 2, 3)
-    hurry(reader)
-    world.connection.execute("DROP TRIGGER refuse ON listed")
-    world.connection.execute("UPDATE held_out_records SET type = 'of.old', retry = true")
-    hurry(reader)
-    assert held(world) == []
-    assert listed(world) == ids
-
-
-def test_a_retry_that_was_dropped_meanwhile_is_not_told(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader = listing(world)
-    refuse(world, 2, "RAISE EXCEPTION 'no'")
-    ids = world.send(1, 2)
-    hurry(reader)
-    world.connection.execute("DROP TRIGGER refuse ON listed")
-    world.connection.execute(ASK)
-    record = reader._view.record
-
-    def after_a_drop(position: int) -> Any:
-        world.connection.execute("UPDATE held_out_records SET retry = false, dropped_at = now()")
-        return record(position)
-
-    monkeypatch.setattr(reader._view, "record", after_a_drop)
-    assert reader.run_once().retried == []
-    assert positions(world) == ids[1:]
-    assert listed(world) == ids[:1]
-
-
-def test_what_is_asked_for_past_the_checkpoint_holds_up_nothing(world: World) -> None:
-    reader = listing(world)
-    ids = world.send(1, 2)
-    world.connection.execute(
-        "INSERT INTO held_out_records (kind, name, position, type, reason, retry)"
-        " VALUES ('listing', 'listing0', %s, 'ride.create', 'by hand', true)",
-        [ids[1] + 100],
-    )
-    hurry(reader)
-    assert listed(world) == ids
-
-
-@pytest.mark.usefixtures("refusing")
-def test_a_recount_takes_back_what_was_held_out(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader = listing(world)
-    ids = world.send(12, 13, 14)
-    hurry(reader)
-    assert positions(world) == ids[1:]
-    monkeypatch.setattr(Listing, "REFUSED", set())
-    world.connection.execute("UPDATE checkpoints SET recount = true")
-    hurry(reader)
-    assert held(world) == []
-    assert listed(world) == ids
-
-
-@pytest.mark.proves("taken-back")
-def test_a_reset_takes_back_what_was_held_out(world: World) -> None:
-    """So that a retry counts nothing twice."""
-    world.connection.execute(
-        "ALTER TABLE consumer_states ADD CHECK (rides <> 2 OR total_distance <> 3)"
-    )
-    consumer = world.consumer(batch_size=1)
-    ids = world.send(1, 2, 4)
-    for _ in range(4):
-        consumer.run_once()
-    assert positions(world) == [ids[1]]
-    assert consumer.standing == (ids[2], Decimal(5))
-    ask(world)
-    consumer.run_once()
-    assert held(world) == []
-    world.connection.execute(ASK)
-    consumer.run_once()
-    assert world.standing() == world.truth
-
-
-def test_a_recount_by_sql_takes_back_what_was_held_out(world: World) -> None:
-    world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance <> 3)")
-    consumer = world.consumer()
-    [refused] = world.send(3)
-    consumer.run_once()
-    assert positions(world) == [refused]
-    world.send(4)
-    catch_up(consumer)
-    world.connection.execute("UPDATE checkpoints SET recount = true")
-    consumer.run_once()
-    assert held(world) == []
-    assert world.standing() == world.truth
-
-
-def test_a_retry_that_a_reset_has_overtaken_counts_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A second process applies it after this one has found what to try again."""
-    world.connection.execute(
-        "ALTER TABLE consumer_states ADD CONSTRAINT odd CHECK (total_distance <> 3)"
-    )
-    consumer, other = world.consumer(), world.consumer()
-    [refused] = world.send(3)
-    consumer.run_once()
-    assert positions(world) == [refused]
-    world.connection.execute("ALTER TABLE consumer_states DROP CONSTRAINT odd")
-    world.connection.execute(ASK)
-    record = consumer._view.record
-
-    def after_a_reset(position: int) -> Any:
-        ask(world)
-        with other.handler.connection.transaction():
-            other.handler.repair()
-        return record(position)
-
-    monkeypatch.setattr(consumer._view, "record", after_a_reset)
-    consumer.run_once()
-    assert held(world) == []
-    assert world.standing() == world.truth
 
 
 @pytest.mark.parametrize("batch_size", [1, 1000])

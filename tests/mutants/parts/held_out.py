@@ -5,6 +5,7 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 HELD, HEALING = "services/test_held_out.py::", "services/test_healing.py::"
+RETRIES = "services/test_retries.py::"
 held_out = partial(
     Mutant, file="unified_log/readers/held_out.py",
     tests=HELD + "test_what_the_record_is_to_blame_for_holds_it_out",
@@ -126,13 +127,13 @@ MUTANTS = [
         "a record that was tried again counts with the next retry, too",
         "or not self._held_out.counted(item.position):",
         "or False:",
-        tests=HELD + "test_a_retry_counts_it_once_and_out_of_order",
+        tests=RETRIES + "test_a_retry_counts_it_once_and_out_of_order",
     ),
     held_out(
         "a retry counts what a reset has counted meanwhile",
         "[*self._who, position]).rowcount == 1",
         "[*self._who, position]).rowcount < 2",
-        tests=HELD + "test_a_retry_that_a_reset_has_overtaken_counts_nothing",
+        tests=RETRIES + "test_a_retry_that_a_reset_has_overtaken_counts_nothing",
     ),
     taking(
         "what was met before counts as healed again",
@@ -145,19 +146,19 @@ MUTANTS = [
         '    connection.execute(TAKE_BACK, ["total", name])  # the sum of all rides has them\n',
         "",
         "consumers/totals/reset.py",
-        HELD + "test_a_reset_takes_back_what_was_held_out",
+        RETRIES + "test_a_reset_takes_back_what_was_held_out",
     ),
     handler(
         "a recount by SQL leaves what was held out to a retry",
         "            self.connection.execute(TAKE_BACK, [self.KIND, self.name])\n",
         "",
-        tests=HELD + "test_a_recount_by_sql_takes_back_what_was_held_out",
+        tests=RETRIES + "test_a_recount_by_sql_takes_back_what_was_held_out",
     ),
     handler(
         "a retry past the checkpoint is waited for",
         "              AND retry AND held.position <= checkpoints.position",
         "              AND retry",
-        tests=HELD + "test_what_is_asked_for_past_the_checkpoint_holds_up_nothing",
+        tests=RETRIES + "test_what_is_asked_for_past_the_checkpoint_holds_up_nothing",
     ),
     handler(
         "a recount takes in again what is there",
