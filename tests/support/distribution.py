@@ -1,7 +1,8 @@
 """Which worker of pytest-xdist runs which tests: whole files, or folders, in an order.
 
 The tests of a file share its fixtures. The files beside a running fleet share that fleet and
-a browser, and those of the analytics share a Spark session, which is a JVM. (Marks for
+a browser; those of the analytics share a Spark session, which is a JVM, in two halves, since one
+worker alone would still be at them when all others are done. (Marks for
 `--dist loadgroup` would do, but they have no effect: pytest-xdist 3.8 passes them on by renaming
 tests, which pytest 9.2 does not allow.)
 """
@@ -14,7 +15,9 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-SHARING = ("tests/analytics/", "tests/fleet/beside/")
+ANALYTICS = "tests/analytics/"
+SECOND_HALF = f"{ANALYTICS}test_q"  # of these files, by their names
+SHARING = (ANALYTICS, "tests/fleet/beside/")
 # First those that share: they keep a core busy for minutes. Beside them those that mostly wait,
 # for processes to start and to heal.
 ORDER = (*SHARING, "tests/fleet/", "tests/services/", "tests/")
@@ -22,6 +25,8 @@ ORDER = (*SHARING, "tests/fleet/", "tests/services/", "tests/")
 
 def scope_of(nodeid: str) -> str:
     """The scope of a test: all tests of one scope run on the same worker."""
+    if nodeid.startswith(ANALYTICS):
+        return f"{ANALYTICS} ({'first' if nodeid < SECOND_HALF else 'second'} half)"
     folders = (folder for folder in SHARING if nodeid.startswith(folder))
     return next(folders, nodeid.partition("::")[0])
 
