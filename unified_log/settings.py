@@ -76,7 +76,7 @@ def load() -> Settings:
         return _of_the_application(named)
     config, refusals = environment.read()
     if refusals:
-        _refuse(refusals)
+        refuse(refusals)
     return config
 
 
@@ -85,11 +85,12 @@ def _of_the_application(named: str) -> Settings:
     try:
         loads: Callable[[], Settings] = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as why:
-        _refuse([f"{HOOK}={named} is refused: module:function is expected ({in_one_line(why)})"])
+        refuse([f"{HOOK}={named} is refused: module:function is expected ({in_one_line(why)})"])
     return loads()
 
 
-def _refuse(reasons: Iterable[str]) -> NoReturn:
+def refuse(reasons: Iterable[str]) -> NoReturn:
+    """End the process, with status 2 and a line for each reason."""
     for reason in reasons:
         print(reason, file=sys.stderr)  # noqa: T201
     raise SystemExit(2)

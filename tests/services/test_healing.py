@@ -9,10 +9,9 @@ from consumers.rides import Ride
 from tests.support.disasters import stranded
 from tests.support.listing import Listing, hurry, listed, listing
 from tests.support.world import World, drain, transaction
-from unified_log.errors import Overtaken, Unavailable
+from unified_log.errors import Overtaken
 from unified_log.readers import healing
 from unified_log.readers.gaps import HealedSum
-from unified_log.readers.reader import Reader
 from unified_log.repair import repair
 
 HEALED = """
@@ -192,25 +191,3 @@ def test_a_page_of_a_long_gap_visits_few_rows(world: World) -> None:
         ).fetchone() or (None,)
     assert "Sort" not in str(plan).replace("Sort Key", "")
     assert plan[0]["Plan"]["Actual Rows"] == 1000
-
-
-class Lasting(Listing):
-    """Its state does not go with its checkpoint."""
-
-    KIND = "lasting"
-
-    def begin(self) -> None:
-        self.connection.execute("CREATE TABLE IF NOT EXISTS lasting (name text PRIMARY KEY)")
-        self.connection.execute("INSERT INTO lasting VALUES (%s)", [self.name])
-
-
-def test_a_state_that_outlives_its_checkpoint_is_told_with_what_it_lacks(world: World) -> None:
-    listing(world)
-    reader = Reader(world.log(), Lasting(world.connect(), "one"), 1000)
-    world.connection.execute("UPDATE checkpoints SET recount = true WHERE name = 'one'")
-    with pytest.raises(Unavailable, match=r"REFERENCES checkpoints .* ON DELETE CASCADE"):
-        reader.run_once()
-    world.connection.execute("DELETE FROM checkpoints WHERE name = 'one'")
-    with pytest.raises(Unavailable, match="one begins, and has a state already"):
-        Reader(world.log(), Lasting(world.connect(), "one"), 1000)
-    world.connection.execute("DROP TABLE lasting")

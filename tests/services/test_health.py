@@ -9,7 +9,7 @@ from rocket_rides.sessions import ROLLUP, inbox, receipts
 from tests.support.disasters import limited_redis
 from tests.support.world import World, eventually
 from unified_log import sessions
-from unified_log.readers.running import NAME_LENGTH
+from unified_log.readers.declared import NAME_LENGTH
 
 NAMES = ["streamer", "x", "x (starting)", "x" * NAME_LENGTH, "käufer", "kåufer", "a#b"]
 SESSIONS = """

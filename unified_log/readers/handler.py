@@ -14,6 +14,7 @@ from unified_log.log import Record
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.held_out import TAKE_BACK
+from unified_log.readers.states import ADVICE, outliving, written
 
 logger = logging.getLogger("consumer")
 
@@ -82,15 +83,24 @@ class Handler(ABC):
         """Create the state. In the transaction that creates the checkpoint."""
 
     def create_state(self) -> None:
-        """`begin`. Raises Unavailable, with advice, where the state outlived its checkpoint."""
+        """`begin`. Raises Unavailable, with advice, where the state outlives its checkpoint.
+
+        A handler that overrides `recount`, if only to call this one's, may write to any table.
+        """
+        before = written(self.connection)
         try:
             self.begin()
         except psycopg.errors.UniqueViolation as error:
             raise Unavailable(
-                f"{self.name} begins, and has a {self.STATE} already ({why(error)}). Each table of"
-                " it has to go with the checkpoint: FOREIGN KEY (kind, name)"
-                " REFERENCES checkpoints (kind, name) ON DELETE CASCADE"
+                f"{self.name} begins, and has a {self.STATE} already ({why(error)}). {ADVICE}"
             ) from None
+        if not self.RECOUNTS or type(self).recount is not Handler.recount:
+            return
+        if lasting := outliving(self.connection, written(self.connection) - before):
+            raise Unavailable(
+                f"{self.name} begins with a {self.STATE} in {lasting}, which a recount would count"
+                f" twice. {ADVICE}; or the handler needs a `recount` of its own"
+            )
 
     def load(self, at: Place) -> None:  # noqa: B027
         """Load the state, for a checkpoint that stands `at` and is locked in this transaction.

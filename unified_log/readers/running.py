@@ -14,12 +14,12 @@ from unified_log import database, process, sessions, settings
 from unified_log.faults import crashing
 from unified_log.log import Log
 from unified_log.readers.crashes import Crashes
+from unified_log.readers.declared import NAME_LENGTH, is_name, require_handler, warn_of_types
 from unified_log.readers.reader import H, Reader
 from unified_log.readers.report import Report
 from unified_log.readers.round import Round, Step
 from unified_log.waiting import LimitedWarning, Progress, delays
 
-NAME_LENGTH = 64  # characters, at most, in a consumer's name: the schema says so too
 IDLE_ROUND = 0.5  # seconds
 HELD_POLL = 0.0005  # seconds; the streamer commits right after it has sent
 TIMEOUT = "10s"
@@ -55,11 +55,14 @@ def run(
     """Read the log until `stop`, with a new handler for each session with the servers.
 
     Each observer is called after each round that was committed. At the given rate a round crashes
-    halfway, on purpose.
+    halfway, on purpose. Ends the process, with status 2, where `handler` can't be one.
     """
+    require_handler(handler)
     crashes = Crashes()
+    is_new = True
 
     def session(progress: Progress) -> None:
+        nonlocal is_new
         with (
             database.connect(
                 config.postgres_url,
@@ -72,6 +75,9 @@ def run(
             config.require_schema(connection)
             database.require_writable(connection)
             reader = Reader(log, handler(connection, name), config.batch_size)
+            if is_new:
+                warn_of_types(connection, name, handler.TYPES)
+                is_new = False
             crashes.settle(reader.checkpoint)
             progress.announce(f"{name} stands at {reader.at.position}, {reader.handler}")
             with crashes.noted():
@@ -128,7 +134,7 @@ def parse_name(program: str, description: str | None) -> str:
 
 def consumer_name(name: str) -> str:
     """Check a consumer's name. Raises argparse.ArgumentTypeError."""
-    if not name.strip() or len(name) > NAME_LENGTH or not name.isprintable():
+    if not is_name(name):
         raise argparse.ArgumentTypeError(
             f"a consumer's name has 1 to {NAME_LENGTH} printable characters"
         )

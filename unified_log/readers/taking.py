@@ -9,9 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
+import psycopg
+
 from unified_log import spans
-from unified_log.errors import in_one_line
-from unified_log.faults import reached
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.faults import InjectedCrash, reached
 from unified_log.log import START, Invalid
 from unified_log.readers.checkpoint import Checkpoint, Place
 from unified_log.readers.digest import Digest
@@ -22,6 +24,9 @@ from unified_log.readers.held_out import HeldOut, HeldOutRecords, Refusal, Retri
 from unified_log.readers.round import Round, Step
 
 H = TypeVar("H", bound=Handler)
+
+# They tell enough: what they end begins again by itself.
+EXPECTED = psycopg.Error, Unavailable, InjectedCrash
 
 
 class Taking(Generic[H]):
@@ -71,6 +76,7 @@ class Taking(Generic[H]):
             why = refusal(error)
             unseen = bool(batch.gaps) and not self.looks_into_gaps
             if why is None or not (items or unseen):
+                _say_what_it_took(items, error)
                 raise
             self._reload()
             if self.at != before:  # another process was here: this batch is not the next any more
@@ -192,6 +198,7 @@ class Taking(Generic[H]):
             except Exception as error:
                 why = refusal(error)
                 if why is None:
+                    _say_what_it_took([item], error)
                     raise
                 self._reload()
         if why:
@@ -224,3 +231,12 @@ class Taking(Generic[H]):
         at = self.checkpoint.load()
         self._handler.load(at)
         return at
+
+
+def _say_what_it_took(items: Sequence[Item], error: Exception) -> None:
+    """Name the records in the traceback of an error that is not expected."""
+    if items and not isinstance(error, EXPECTED):
+        types = " and ".join(sorted({item.type.decode(errors="replace") for item in items}))
+        first, last = items[0].position, items[-1].position
+        which = f"position {first}" if first == last else f"positions {first} to {last}"
+        error.add_note(f"while it took {types}, {which}")
