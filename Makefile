@@ -43,7 +43,7 @@ help:
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make format  have ruff format the code, and fix what it can"
-	@echo "make bench   measure what docs/performance.md shows, in 15 minutes; ARGS=post, one part"
+	@echo "make bench   measure what docs/performance.md shows, in 20 minutes; ARGS=post, one part"
 	@echo "make docs    fill the pages of reference with what is made from the code"
 	@echo "make wheel   build the library, unified_log, for other projects, into dist"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"

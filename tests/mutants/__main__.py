@@ -24,7 +24,7 @@ from tests.mutants.tree import NotTested, Tree, Verdict
 from tests.support.folders import short_folder
 from tests.support.prepared import prepared_cluster
 
-LONGEST_IN_ALL = 1200.0  # seconds
+LONGEST_IN_ALL = 2400.0  # seconds
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:

@@ -1,0 +1,100 @@
+"""A consumer that begins late: the log no longer has the first ten million rides.
+
+It takes them from the view `log_records`: a handler by default a page at a time, each in a
+transaction of its own; a total by one statement. It does not rest between its rounds here.
+"""
+
+import time
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, ClassVar
+
+import psycopg
+
+from consumers.rides import TYPE, ride
+from consumers.totals.total import Total
+from lab.benchmarks import outbox
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.nights import ALL, MILLION
+from lab.benchmarks.stand import Stand, value
+from unified_log.readers.handler import Handler
+from unified_log.readers.reader import Reader
+
+ROUNDS = 3  # of the quick ones
+CREATE = """
+    CREATE TABLE seen (
+        kind text, name text, records bigint NOT NULL, PRIMARY KEY (kind, name),
+        FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
+    )
+"""
+SEEN = "SELECT sum(records) FROM seen"
+# What a page is read with, as one statement that keeps nothing.
+ALL_RECORDS = "COPY (SELECT id, type, data FROM log_records ORDER BY id) TO STDOUT"
+ALL_RIDES = "SELECT sum(distance) FROM rides"
+
+
+class Seen(Handler):
+    """Counts rides: the least that a handler may do."""
+
+    KIND = "seen"
+    TYPES: ClassVar = {TYPE: ride}
+
+    def begin(self) -> None:
+        self.connection.execute("INSERT INTO seen VALUES (%s, %s, 0)", [self.KIND, self.name])
+
+    def take(self, records: Sequence[Any]) -> None:
+        counted = [len(records), self.KIND, self.name]
+        update = "UPDATE seen SET records = records + %s WHERE kind = %s AND name = %s"
+        self.connection.execute(update, counted)
+
+
+def measure(stand: Stand) -> list[Figure]:
+    """How long each takes, and the longest of the pages' rounds."""
+    whose = f"A new consumer after {ALL // MILLION} million rides"
+    pages = Figure(f"{whose}: by pages of the view", "s", "one COPY of the view")
+    rounds = Figure("Its transactions that count", "")
+    longest = Figure("Its longest round", "ms", goal=Goal("value", "<=", 1000))
+    total = Figure(f"{whose}: a total, by SQL", "s", "one sum of the rides")
+    names = (f"late{number}" for number in count())
+    with stand.connect() as connection, stand.log() as log:
+        connection.execute(CREATE)
+        outbox.insert_as_sent(connection, ALL)
+        took = _rounds(Reader(log, Seen(connection, next(names))))
+        if value(connection, SEEN) != ALL:
+            raise RuntimeError(f"it has counted {value(connection, SEEN):,} rides")
+        pages.runs.append(sum(took))
+        pages.limits.append(_copy(connection))
+        rounds.runs.append(len(took))
+        longest.runs.append(1000 * max(took))
+        total.measure(
+            ROUNDS,
+            lambda: sum(_rounds(Reader(log, Total(connection, next(names))))),
+            lambda: _sum(connection),
+        )
+    return [pages, rounds, longest, total]
+
+
+def _rounds(reader: Reader[Any]) -> list[float]:
+    """Let it catch up; returns the seconds of each round in which it counted."""
+    seconds: list[float] = []
+    while True:
+        began = time.perf_counter()
+        done = reader.run_once()
+        took = time.perf_counter() - began
+        if not done.healed:
+            return seconds
+        seconds.append(took)
+
+
+def _copy(connection: psycopg.Connection) -> float:
+    began = time.perf_counter()
+    with connection.cursor() as cursor, cursor.copy(ALL_RECORDS) as copy:
+        for _ in copy:
+            pass
+    return time.perf_counter() - began
+
+
+def _sum(connection: psycopg.Connection) -> float:
+    began = time.perf_counter()
+    connection.execute(ALL_RIDES)
+    return time.perf_counter() - began
