@@ -78,6 +78,15 @@ def a_refused_ride(recorded: Recorded) -> None:
         recorded.consumer.run_once()
 
 
+def a_gap_of_refused_rides(recorded: Recorded) -> None:
+    """The log is lost, and the total heals in parts, since it refuses two of its rides."""
+    recorded.world.connection.execute("INSERT INTO chaos.refusals VALUES ('consumer0', 4)")
+    recorded.world.take(1, 9, 8, 2)
+    drain(recorded.streamer)
+    recorded.lose_the_log(long_ago=True)
+    catch_up(recorded.consumer)
+
+
 def a_reset_of_what_is_held_out(recorded: Recorded) -> None:
     """A reset takes in a ride that the total holds out."""
     recorded.world.connection.execute("INSERT INTO chaos.refusals VALUES ('consumer0', 4)")
@@ -165,6 +174,7 @@ CASES = [
     Case(a_batch_sent_again, count_no_resends, "was counted, not"),
     Case(a_refused_ride, hold_out_unnoted, LEADS_TO),
     Case(a_refused_ride, leave_what_was_retried, "a total moves with its checkpoint"),
+    Case(a_gap_of_refused_rides, hold_out_unnoted, LEADS_TO),
     Case(a_reset_of_what_is_held_out, leave_what_was_reset, "a reset makes it right"),
 ]
 

@@ -45,11 +45,11 @@ class Recorded:
         drain(self.streamer)
         catch_up(self.consumer)
 
-    def lose_the_log(self) -> None:
-        """Once the onlooker has seen all of it."""
+    def lose_the_log(self, *, long_ago: bool = False) -> None:
+        """Once the onlooker has seen all of it; `long_ago`, and it sees all that follows."""
         eventually(lambda: len(self.seen) == len(self.world.records()), "an onlooker")
         flush(self.world)
-        self.recording.write(Struck("redis-flush", 0, time.monotonic()))
+        self.recording.write(Struck("redis-flush", 0, 0 if long_ago else time.monotonic()))
 
     def judged(self, scenario: "Scenario") -> Verdict:
         for onlooker in self.onlookers:

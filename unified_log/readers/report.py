@@ -71,7 +71,8 @@ class Report:
     def news(self, done: Round, reader: Reader[Any]) -> None:
         """Report the gaps, and the batch in one line."""
         for healed in done.healed:
-            self.healed(healed, reader.handler.RECORD)
+            if healed.records or not done.held_out:  # what is held out is told by itself
+                self.healed(healed, reader.handler.RECORD)
         if counted := len(done.records) + HealedSum.of(done.healed).records:
             what = count(counted, reader.handler.RECORD)
             extra = fields(done.traces.values())

@@ -124,12 +124,17 @@ class TotalsJudge:
         added = (Ride(ride, 0 if ride in held else replica.rides[ride]) for ride in rides)
         db = db.but(rides=tuple(added))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
-        there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
-        if met != there_was:
+        there_was = self._met(was, then, true, held)._replace(not_ours=len(read) - len(true))
+        # A gap counts once it is closed: at the end there may be a first part of one.
+        is_cut = last < then.ride_id and met.gaps == there_was.gaps - 1
+        if met != there_was._replace(gaps=there_was.gaps - is_cut):
             raise NotAllowed(f"{met} was counted, not {there_was}")
 
-    def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:
-        """What these entries leave out, up to the total's new ride, and what they repeat."""
+    def _met(self, was: Total, then: Total, true: list[Entry], held: set[int]) -> Met:
+        """What these entries leave out, up to the total's new ride, and what they repeat.
+
+        What is held out is not healed.
+        """
         last, gaps, skipped = was.ride_id, 0, 0
         for entry in true:
             if entry.ride.id <= last:
@@ -139,7 +144,7 @@ class TotalsJudge:
                 last = entry.ride.id
         gaps += last < then.ride_id
         sent = self.replica.sent_between(was.ride_id, then.ride_id)
-        unsaid = {*sent} - {entry.ride.id for entry in true}
+        unsaid = {*sent} - {entry.ride.id for entry in true} - held
         distance = sum(self.replica.rides[ride] for ride in unsaid)
         rides = sum(self.replica.rides[ride] > 0 for ride in unsaid)
         return Met(gaps, rides, distance, skipped)
