@@ -66,6 +66,11 @@ class Finding(msgspec.Struct, frozen=True):
     def part(self) -> str:
         return PART[self.kind]
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether nothing is wrong: what it is about can't be judged before it has ended."""
+        return self.kind == READER_RECOUNTS
+
     def as_json(self) -> dict[str, Any]:
         """As `runs.findings` and the report for programs have it."""
         row: dict[str, Any] = {"kind": self.kind, "part": self.part, "held": self.held}
@@ -96,6 +101,8 @@ def verdicts(findings: Sequence[Finding], looked_at: Iterable[str]) -> dict[str,
     """What became of each part: agreed, wrong or held."""
     told = dict.fromkeys(looked_at, "agreed")
     for each in findings:
+        if each.is_under_way:
+            continue
         told[each.part] = "held" if each.held or told.get(each.part) == "held" else "wrong"
     return told
 

@@ -10,22 +10,24 @@ come further than they had ever been.
 
 A reader that recounts, since its log was repaired or it handles more types of records than before,
 is neither wrong nor behind: it is said to recount, and a later run compares it. Once it has begun,
-its sums have to fit the position at which it stands, as ever.
+its sums have to fit the position at which it stands, as ever. One that recounted at a run long ago,
+too, is behind.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 import psycopg
 
 from analytics.findings import READER_BEHIND, READER_GONE, READER_RECOUNTS, Finding
 from analytics.freeze import Frozen, FrozenReader
-from analytics.runs import Past, before_the_retries
+from analytics.runs import Past, last_completed
 from unified_log.database import one_row
 from unified_log.words import printable
 
-# Ten attempts take a quarter of an hour, and a receiver may ask for longer pauses.
-RETRIES = "6 hours"
+# Ten attempts at a receipt take a quarter of an hour, and a receiver may ask for longer pauses. A
+# recount takes in hundreds of millions of records an hour.
+LONG_AGO = "6 hours"
 # A run may begin between a removal and its commit, and see the reader. That takes a few seconds.
 COMMITS_WITHIN = "1 minute"
 REMOVED = "SELECT kind, name FROM removed_readers WHERE removed_at >= %s - %s::interval"
@@ -52,7 +54,8 @@ def missing(
 
     `recounting` are the kinds and names of those whose sums are not right yet.
     """
-    found = [_recounts(*each) for each in recounting]
+    long_ago = last_completed(connection, LONG_AGO)
+    found = [finding for each in recounting for finding in _recounts(*each, long_ago)]
     found += [
         Finding(READER_GONE, f"{called(each.kind, each.name)} has lost its state", key=each.name)
         for each in frozen.readers
@@ -63,7 +66,6 @@ def missing(
     here = _by_name(frozen.readers)
     idle = _idle(connection, _furthest(here, last))
     removed = removed_since(connection, last.started_at)
-    long_ago = before_the_retries(connection, RETRIES)
     for (kind, name), stood in last.positions().items():
         reader = here.get((kind, name))
         if reader is None:
@@ -73,7 +75,8 @@ def missing(
         elif (kind, name) not in idle and (stood > frozen.history.start or kind not in WATERMARKS):
             due = min(_due(kind, stood, last, long_ago), frozen.position)
             if reader.position < due and reader.recounts:
-                found += [_recounts(kind, name)] if (kind, name) not in recounting else []
+                if (kind, name) not in recounting:
+                    found += _recounts(kind, name, long_ago)
             elif reader.position < due:
                 about = (
                     f"{called(kind, name)} stands at position {reader.position}; all up to {due}"
@@ -83,14 +86,20 @@ def missing(
     return found
 
 
-def _recounts(kind: str, name: str) -> Finding:
-    about = f"{called(kind, name)} recounts: a later run compares it"
-    return Finding(READER_RECOUNTS, about, key=f"{kind} {name}")
+def _recounts(kind: str, name: str, long_ago: Past | None) -> Iterator[Finding]:
+    who, key = called(kind, name), f"{kind} {name}"
+    yield Finding(READER_RECOUNTS, f"{who} recounts: a later run compares it", key=key)
+    before = long_ago.findings if long_ago else []
+    if long_ago and (READER_RECOUNTS, key) in {(each["kind"], each["key"]) for each in before}:
+        about = f"{who} still recounts, as it did at run {long_ago.id}, {LONG_AGO} ago or more"
+        yield Finding(READER_BEHIND, about, key=key)
 
 
-def _due(kind: str, stood: int, last: Past, long_ago: int) -> int:
+def _due(kind: str, stood: int, last: Past, long_ago: Past | None) -> int:
     """How far a reader must be by now. A receipt may be under way, but not for so long."""
-    return max(stood, long_ago) if kind == "receipts" else last.position
+    if kind == "receipts":
+        return max(stood, long_ago.position if long_ago else 0)
+    return last.position
 
 
 def removed_since(connection: psycopg.Connection, moment: datetime) -> set[tuple[str, str]]:

@@ -262,11 +262,12 @@ class Result:
         """agreed; wrong, where nothing waits for a person; or held, where something does."""
         if any(finding.held for finding in self.findings):
             return "held"
-        return "wrong" if self.findings else "agreed"
+        is_wrong = any(not finding.is_under_way for finding in self.findings)
+        return "wrong" if is_wrong else "agreed"
 
     @property
     def agrees(self) -> bool:
-        """Everything that was compared is right, and everybody was there."""
+        """Everything that was compared is right, and everybody was there, or recounts."""
         return self.status == "agreed"
 
     @property

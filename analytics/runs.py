@@ -36,13 +36,11 @@ COMPLETE = """
         records_gone = %(records_gone)s, proven = %(proven)s
     WHERE id = %(id)s
 """
+# A receipt, or a recount, may be under way for longer than the last run is ago.
 LAST_COMPLETED = f"""
     SELECT id, started_at, position, findings, readers, records_gone, proven FROM runs
-    WHERE status IN {COMPLETED} ORDER BY id DESC LIMIT 1
-"""  # noqa: S608
-# A receipt may be under way for longer than a run is ago.
-BEFORE_THE_RETRIES = f"""
-    SELECT position FROM runs WHERE status IN {COMPLETED} AND started_at < now() - %s::interval
+    WHERE status IN {COMPLETED}
+    AND (%(ago)s::interval IS NULL OR started_at < now() - %(ago)s::interval)
     ORDER BY id DESC LIMIT 1
 """  # noqa: S608
 # Those of the newest completed run that wrote one, and of runs that died since.
@@ -61,7 +59,7 @@ USE = "UPDATE approvals SET used_by = %s WHERE run_id = %s"
 
 
 class Past(msgspec.Struct, frozen=True):
-    """The last completed run. `position` is the one that it froze."""
+    """A completed run. `position` is the one that it froze."""
 
     id: int
     started_at: datetime
@@ -146,16 +144,10 @@ def recorded(connection: psycopg.Connection, *, checking: bool) -> Iterator[Run 
         raise
 
 
-def last_completed(connection: psycopg.Connection) -> Past | None:
-    """The last run that came to an end; None before the first."""
-    row = connection.execute(LAST_COMPLETED).fetchone()
+def last_completed(connection: psycopg.Connection, ago: str | None = None) -> Past | None:
+    """The last run that came to an end, or of those that began so long ago; None before that."""
+    row = connection.execute(LAST_COMPLETED, {"ago": ago}).fetchone()
     return Past(*row) if row else None
-
-
-def before_the_retries(connection: psycopg.Connection, window: str) -> int:
-    """The position of the last run that completed so long ago; 0 if none has."""
-    row = connection.execute(BEFORE_THE_RETRIES, [window]).fetchone()
-    return row[0] if row else 0
 
 
 def known_ledgers(connection: psycopg.Connection) -> list[str]:

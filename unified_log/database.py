@@ -11,7 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from unified_log import session_settings, unreachable
-from unified_log.errors import Refused, Unavailable, in_one_line
+from unified_log.errors import Refused, Unavailable, advice, in_one_line
 
 Row = TypeVar("Row")
 
@@ -136,6 +136,8 @@ def why(error: psycopg.Error | Unavailable, not_in_the_schema: str = "") -> str:
     said = " ".join((told or "").split()) or in_one_line(error)
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return READ_ONLY
+    if advice(error):
+        return in_one_line(error)
     if not_in_the_schema and isinstance(error, NOT_IN_THE_SCHEMA):
         return f"{said}: {not_in_the_schema}"
     if isinstance(error, errors.InvalidSchemaName):

@@ -1,6 +1,12 @@
 """Errors that every process can raise, and an error's message for a person."""
 
+import re
+
 from unified_log.words import escaped
+
+UNDEFINED_TABLE = "42P01"
+THE_VIEW = re.compile(r"\blog_records\b")
+MAKE_IT_ANEW = "SELECT generate_log_records() makes it anew; then grant rights to it again"
 
 
 class Unavailable(Exception):
@@ -20,5 +26,18 @@ class RecordRefused(Exception):
 
 
 def in_one_line(error: BaseException) -> str:
-    """An exception's message for a person: one printable line, never empty."""
-    return escaped(" ".join(str(error).split())) or type(error).__name__
+    """An exception's message for a person: one printable line, never empty, and any advice."""
+    said = str(error)
+    if what_to_do := advice(error):
+        said = f"{said.splitlines()[0]}: {what_to_do}"
+    return escaped(" ".join(said.split())) or type(error).__name__
+
+
+def advice(error: BaseException) -> str:
+    """What to do about an error of Postgres', in whatever language; empty where that is unknown.
+
+    DROP TABLE ... CASCADE takes the view of all records along.
+    """
+    is_table = getattr(error, "sqlstate", None) == UNDEFINED_TABLE
+    named = str(error).partition("\n")[0]  # next comes the statement, which names others, too
+    return MAKE_IT_ANEW if is_table and THE_VIEW.search(named) else ""

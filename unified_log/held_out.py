@@ -8,9 +8,10 @@ lacks it, and has all others. Nothing forgets it: it stays until the consumer co
     python -m unified_log.held_out drop KIND NAME POSITION...
 
 `retry` asks the consumer to try it again, within a second or so, once the reason is gone. `drop`
-gives it up: nobody waits for a decision any more, and the state goes on lacking it. In place of
-positions, --all is for all of a consumer's, or, without KIND and NAME, for all of everybody's. What
-can't be done is named, with the reason; the exit status is then 1. This changes no state by itself.
+gives it up: nobody waits for a decision any more, and the state goes on lacking it. Either takes
+the other back. In place of positions, --all is for all of a consumer's that wait for a decision,
+or, without KIND and NAME, for all of everybody's. What can't be done is named, with the reason; the
+exit status is then 1. This changes no state by itself.
 """
 
 import argparse
@@ -31,28 +32,31 @@ LIST = """
     SELECT kind, name, position, type, held_out_at, attempts, retry, dropped_at, reason
     FROM held_out_records ORDER BY kind, name, position
 """
-# Locked in the order of the list; of two people who decide about the same one, the second finds
-# that it is decided.
+# Locked in the order of the list. A decision that another person has just made, --all leaves alone;
+# and what a consumer has just counted is there no more.
 WHICH = """
     SELECT kind, name, position FROM held_out_records
     WHERE (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
-      AND (%(all)s OR position = ANY(%(positions)s)) AND NOT retry AND dropped_at IS NULL
+      AND CASE WHEN %(all)s THEN NOT retry AND dropped_at IS NULL
+               ELSE position = ANY(%(positions)s) END
     ORDER BY kind, name, position FOR NO KEY UPDATE
 """
 RETRY = f"""
-    UPDATE held_out_records held SET retry = true FROM ({WHICH}) which
+    UPDATE held_out_records held SET retry = true, dropped_at = NULL FROM ({WHICH}) which
     WHERE (held.kind, held.name, held.position) = (which.kind, which.name, which.position)
+      AND NOT retry
     RETURNING held.kind, held.name, held.position
 """  # noqa: S608
 DROP = f"""
-    UPDATE held_out_records held SET dropped_at = now() FROM ({WHICH}) which
+    UPDATE held_out_records held SET retry = false, dropped_at = now() FROM ({WHICH}) which
     WHERE (held.kind, held.name, held.position) = (which.kind, which.name, which.position)
+      AND dropped_at IS NULL
     RETURNING held.kind, held.name, held.position
 """  # noqa: S608
 CHANGES = {"retry": (RETRY, "to be tried again"), "drop": (DROP, "dropped")}
 WHY_NOT = """
     SELECT CASE WHEN retry THEN 'it is to be tried again already'
-                WHEN dropped_at IS NOT NULL THEN 'it was dropped' ELSE 'ask again' END
+                WHEN dropped_at IS NOT NULL THEN 'it was dropped already' ELSE 'ask again' END
     FROM held_out_records WHERE kind = %s AND name = %s AND position = %s
 """
 IS_THERE = "SELECT FROM checkpoints WHERE kind = %s AND name = %s"

@@ -111,8 +111,6 @@ KEPT = f"""
         UNION ALL
         (SELECT ended_at, json_build_object(
              'what', 'faulted', 'at', ended_at, 'run', id, 'status', status,
-             'recounts', findings @? '$[*] ? (@.kind == "reader_recounts")'
-                 AND NOT findings @? '$[*] ? (@.kind != "reader_recounts")',
              'reason', left(coalesce(reason, ''), 200))
          FROM (SELECT * FROM runs ORDER BY id DESC LIMIT {NEWEST}) newest
          WHERE status NOT IN ('running', 'agreed'))

@@ -65,12 +65,8 @@ class Faulted(Kept, tag="faulted"):
     run: int
     status: str
     reason: str
-    recounts: bool = False  # all that it found is that readers recount
 
     def happened(self) -> Happened:
-        if self.recounts:
-            words = f"run {self.run} of the reconciliation met a reader that recounts"
-            return Happened(self.at, words)
         what = {
             WRONG: "found something wrong",
             HELD: "holds what it found until a person decides",

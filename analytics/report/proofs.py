@@ -155,11 +155,12 @@ def moment(of: datetime) -> str:
 def clauses(result: Result) -> Iterator[str]:
     """For the verdict: what is wrong beside the totals, or what else agrees."""
     found = list(proofs(result))
-    if missing := sum(finding.part == "readers" for finding in result.findings):
+    of_readers = (each for each in result.findings if each.part == "readers")
+    if missing := sum(not each.is_under_way for each in of_readers):
         yield f"{count(missing, 'reader')} {'is' if missing == 1 else 'are'} missing or behind"
     if wrong := [proof.name for proof in found if not proof.agrees]:
         yield f"something is wrong with {_listed(wrong)}"
-    elif result.agrees and result.consumers:
+    elif result.agrees and result.consumers and not any(one.differs for one in result.consumers):
         agree = [proof.name for proof in found if NOTHING_TO_COMPARE not in proof.outcome]
         if agree:
             is_plural = len(agree) > 1 or agree[0].endswith("s")

@@ -80,7 +80,8 @@ def mismatches(result: Result) -> Iterator[str]:
 def found(result: Result) -> Iterator[str]:
     """What was found, with the rides that it is about, and what a person can do."""
     for finding in result.findings:
-        yield f"{'Held' if finding.held else 'Found'}: {finding.about}"
+        what = "Under way" if finding.is_under_way else "Held" if finding.held else "Found"
+        yield f"{what}: {finding.about}"
         yield from (f"  {ride}" for ride in rides_of(finding))
     yield from ways_out(result)
 

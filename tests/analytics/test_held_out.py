@@ -161,8 +161,10 @@ def test_a_total_that_recounts_is_said_to_and_is_not_wrong(books: Books) -> None
     settled(books)
     books.tamper("consumer0", MILLIMETRE)
     by_hand(books.world, "UPDATE checkpoints SET recount = true WHERE name = 'consumer0'")
-    result = books.run()
-    assert result.resets == []
+    for check in (True, False):
+        result = books.run(check=check)
+        assert (result.status, result.resets) == ("agreed", [])
+        assert set(result.verdicts.values()) == {"agreed"}
     run = last_run(books.world)
     assert (run.kinds, run.held) == ({"reader_recounts"}, set())
     assert "total consumer0 recounts" in run.about("reader_recounts")
@@ -178,13 +180,44 @@ def test_one_that_starts_over_is_not_called_behind(books: Books) -> None:
     assert books.run().status == "wrong"
     assert last_run(books.world).kinds == {"reader_behind"}
     by_hand(books.world, f"UPDATE checkpoints SET furthest = {stood} WHERE name = 'consumer0'")
-    result = books.run()
+    assert books.run().status == "agreed"
     assert last_run(books.world).kinds == {"reader_recounts"}
-    assert not any(each.wrong for each in result.consumers)
     # Its total fits its position, or is wrong.
     books.tamper("consumer0", MILLIMETRE)
-    assert books.run().resets == ["consumer0"]
+    result = books.run()
+    assert (result.status, result.resets) == ("wrong", ["consumer0"])
     assert last_run(books.world).kinds == {"reader_recounts", "total_wrong"}
+
+
+def test_one_that_recounts_for_hours_is_behind(books: Books) -> None:
+    """In whatever runs between: who asks every minute is told, too."""
+    settled(books)
+    books.tamper("consumer0", MILLIMETRE)
+    by_hand(books.world, "UPDATE checkpoints SET recount = true WHERE name = 'consumer0'")
+    for _ in range(2):
+        assert books.run().status == "agreed"
+    for _ in range(2):
+        by_hand(books.world, "UPDATE runs SET started_at = started_at - interval '5 hours'")
+        result = books.run()
+    assert (result.status, result.verdicts["readers"]) == ("wrong", "wrong")
+    assert last_run(books.world).kinds == {"reader_recounts", "reader_behind"}
+    assert "still recounts, as it did at run" in last_run(books.world).about("reader_behind")
+    by_hand(books.world, "UPDATE runs SET started_at = started_at - interval '7 hours'")
+    assert books.run().status == "wrong"
+    assert books.caught_up() == books.world.truth
+    assert books.run().agrees
+
+
+def test_a_retry_that_is_pending_changes_nothing(books: Books) -> None:
+    settled(books)
+    hold_out(books.world, "consumer0", RIDE)
+    by_hand(books.world, "UPDATE held_out_records SET retry = true")
+    for check, full in ((True, False), (False, False), (False, True)):
+        result = books.run(check=check, full=full)
+        assert result.agrees
+        assert result.consumers[0].held_out_rides == 1
+    assert books.caught_up() == books.world.truth
+    assert books.run().agrees
 
 
 def test_what_lies_past_its_position_it_will_still_meet(books: Books) -> None:

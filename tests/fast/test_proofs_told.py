@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.findings import RATINGS_CHANGED, Finding, of_proofs
+from analytics.findings import RATINGS_CHANGED, READER_RECOUNTS, Finding, of_proofs
 from analytics.ledger import Rated
 from analytics.report.machine import as_json
 from analytics.report.text import as_text
@@ -22,7 +22,7 @@ from analytics.result import (
     WrongRides,
 )
 from analytics.rows import NAMED
-from tests.support.results import MINUTE, MISSED, PROVED, RIGHT, UNPROVED
+from tests.support.results import MINUTE, MISSED, PROVED, RIGHT, UNPROVED, consumer
 
 
 def lines(result: Result) -> list[str]:
@@ -127,6 +127,20 @@ def test_anything_wrong_is_found(
     assert replace(PROVED, findings=[found]).status == "wrong"
     assert PROVED.status == "agreed"
     assert RollupVerdict(set_aside=3).agrees  # a gap that is known
+
+
+def test_a_total_that_recounts_is_not_judged_and_all_else_is() -> None:
+    recounts = Finding(READER_RECOUNTS, "total consumer1 recounts: a later run compares it")
+    recounting = consumer(1, "-539.837")._replace(recounts=True)
+    seen = replace(PROVED, consumers=[consumer(0), recounting], findings=[recounts])
+    assert seen.status == "agreed"
+    told = lines(seen)
+    assert "Under way: total consumer1 recounts: a later run compares it" in told
+    assert told[-1] == "1 of 2 totals recounts."
+    assert replace(seen, findings=[recounts, MISSED]).status == "wrong"
+    assert lines(replace(seen, findings=[recounts, MISSED]))[-1].endswith(
+        "1 reader is missing or behind."
+    )
 
 
 def test_a_reader_that_is_missing_is_said_although_all_else_agrees() -> None:

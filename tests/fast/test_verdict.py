@@ -326,5 +326,5 @@ def test_what_is_held_out_waits_for_a_person_and_a_recount_for_nobody() -> None:
 
 
 def test_a_run_that_met_a_recount_found_nothing_wrong() -> None:
-    seen = facts(completed_run=completed_run(status="wrong", open={"reader_recounts": 1}))
+    seen = facts(completed_run=completed_run(status="agreed", open={"reader_recounts": 1}))
     assert (problems(seen), notices(seen)) == ([], [])

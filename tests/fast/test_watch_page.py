@@ -381,7 +381,7 @@ def test_what_is_held_out_and_who_recounts_is_shown() -> None:
     assert "consumer1 recounts." in said["agreement"]
     assert "2, 1 dropped" in said["totals"]
     assert "The total consumer1 recounts, and is 7 records and 60 s behind" in said["verdict"]
-    met = completed_run(status="wrong", open={"reader_recounts": 1})
+    met = completed_run(status="agreed", open={"reader_recounts": 1})
     _, parts = rendered(facts(completed_run=met, reconciliations=()))
     assert "met a reader that recounts" in parts.parts["spark"]
     _, without = rendered(facts())

@@ -9,7 +9,7 @@ import pytest
 from consumers.totals.total import Total
 from tests.support.listing import Listing, hurry, listed, listing
 from tests.support.refusing import held, positions, refuse
-from tests.support.world import World
+from tests.support.world import World, catch_up
 from unified_log.errors import Overtaken
 from unified_log.readers import held_out
 from unified_log.readers.gaps import HealedSum
@@ -205,6 +205,21 @@ def test_after_ten_in_a_row_the_reader_stands_still(
     world.connection.execute("DROP TRIGGER refuse ON listed")
     hurry(reader)
     assert listed(world) == ids[10:]
+
+
+def test_what_sql_heals_ends_a_row_of_refusals(world: World) -> None:
+    """It counts as well, though it never comes to `take`."""
+    consumer = world.consumer()
+    world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance < 30)")
+    for _ in range(12):
+        world.send(1)
+        world.log().start_anew()
+        catch_up(consumer)
+        world.send(30)
+        catch_up(consumer)
+    assert len(positions(world)) == 12
+    assert world.value("SELECT records_healed FROM checkpoints") == 12
+    assert world.value("SELECT refusals_in_a_row FROM checkpoints") == 1
 
 
 def test_a_reader_that_stands_still_goes_on_once_a_person_has_decided(world: World) -> None:

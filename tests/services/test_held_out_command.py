@@ -1,19 +1,22 @@
 """`python -m unified_log.held_out`: a person lists what is held out, retries it or drops it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.support.held_out import hold_out, note
-from tests.support.world import World, catch_up, eventually, transaction
+from tests.support.world import Service, World, catch_up, eventually, transaction
 from unified_log import held_out
+from unified_log.errors import RecordRefused
 
 Say = Callable[..., tuple[int, list[str]]]
 STATES = (
     "SELECT kind, name, position, retry, dropped_at IS NULL FROM held_out_records ORDER BY 1, 2, 3"
 )
 TOTAL = "SELECT total_distance FROM consumer_states"
+TOTAL0 = "total", "consumer0"
 
 
 @pytest.fixture
@@ -57,17 +60,17 @@ def test_what_is_decided_is_decided_once(world: World, say: Say, rides: list[int
     assert "after 1 attempt (to be tried again): too long" in say("list")[1][1]
     assert say("drop", "total", "consumer0", three)[0] == 0
     assert "after 1 attempt (dropped): too long" in say("list")[1][3]
-    assert say("drop", "total", "consumer0", one, three, four) == (
+    assert say("drop", "total", "consumer0", three, four) == (
         1,
         [
-            f"total consumer0 {one}: not done: it is to be tried again already",
-            f"total consumer0 {three}: not done: it was dropped",
+            f"total consumer0 {three}: not done: it was dropped already",
             f"total consumer0 {four}: not done: it is not held out",
         ],
     )
-    assert say("retry", "total", "consumer0", three)[1] == [
-        f"total consumer0 {three}: not done: it was dropped"
-    ]
+    assert say("retry", "total", "consumer0", one) == (
+        1,
+        [f"total consumer0 {one}: not done: it is to be tried again already"],
+    )
     assert say("retry", "total", "nobody", one, 10**30)[1] == [
         f"total nobody {each}: not done: there is no such reader" for each in (one, 10**30)
     ]
@@ -79,6 +82,77 @@ def test_what_is_decided_is_decided_once(world: World, say: Say, rides: list[int
     assert world.value(TOTAL) == 4  # nothing but the list has changed
 
 
+def test_a_person_may_think_again(world: World, say: Say, rides: list[int]) -> None:
+    """A retry is withdrawn, and what was dropped is tried again; --all overturns no decision."""
+    one, two, *_ = rides
+    say("retry", *TOTAL0, one)
+    say("drop", *TOTAL0, two)
+    assert len(say("drop", *TOTAL0, "--all")[1]) == 1
+    assert say("drop", *TOTAL0, one) == (0, [f"total consumer0 {one}: dropped"])
+    assert say("retry", *TOTAL0, two) == (0, [f"total consumer0 {two}: to be tried again"])
+    catch_up(world.consumer())
+    assert world.value(TOTAL) == 4 + 2
+    assert say("retry", "--all")[1] == [f"other a b {rides[0]}: to be tried again"]
+
+
+def test_what_a_consumer_is_just_counting_cannot_be_dropped(
+    world: World, say: Say, rides: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = world.consumer()
+    take, commands = consumer.handler.take, list[Service]()
+
+    def meanwhile(records: Sequence[Any]) -> None:
+        commands.append(drop_by_another(world, rides[0]))
+        take(records)
+
+    monkeypatch.setattr(consumer.handler, "take", meanwhile)
+    say("retry", *TOTAL0, rides[0])
+    assert consumer.run_once().retried
+    [command] = commands
+    assert command.ends() == 1
+    assert f"{rides[0]}: not done: it is not held out" in command.output.read_text()
+    assert world.value(TOTAL) == 4 + 1
+
+
+def test_what_is_refused_again_while_it_is_dropped_is_dropped(
+    world: World, say: Say, rides: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer, commands = world.consumer(), list[Service]()
+
+    def meanwhile(_: Sequence[Any]) -> None:
+        commands.append(drop_by_another(world, rides[0]))
+        raise RecordRefused("too long")
+
+    monkeypatch.setattr(consumer.handler, "take", meanwhile)
+    say("retry", *TOTAL0, rides[0])
+    assert consumer.run_once().retried
+    [command] = commands
+    assert command.ends() == 0
+    assert "after 2 attempts (dropped): too long" in say("list")[1][1]
+
+
+def test_a_consumer_does_not_count_what_is_dropped_before_it_begins(
+    world: World, say: Say, rides: list[int]
+) -> None:
+    """It waits for the drop, which has not committed yet."""
+    say("retry", *TOTAL0, rides[0])
+    with transaction(world) as person:
+        held_out.change(person, held_out.parse(["drop", *TOTAL0, str(rides[0])]))
+        world.service("consumers", "consumer0")
+        eventually(lambda: world.waiting == 1)
+        person.commit()
+    world.send(5)
+    eventually(lambda: world.value(TOTAL) == 4 + 5)
+    assert "(dropped)" in say("list")[1][1]
+
+
+def drop_by_another(world: World, ride: int) -> Service:
+    """A command that waits for a row which this process has locked."""
+    command = world.service("unified_log.held_out", "drop", *TOTAL0, str(ride))
+    eventually(lambda: world.waiting == 1)
+    return command
+
+
 def test_all_of_one_reader_or_of_everybody(world: World, say: Say, rides: list[int]) -> None:
     assert len(say("retry", "total", "consumer0", "--all")[1]) == 3
     assert say("drop", "--all") == (0, [f"other a b {rides[0]}: dropped"])
@@ -87,18 +161,22 @@ def test_all_of_one_reader_or_of_everybody(world: World, say: Say, rides: list[i
     assert say("list") == (0, ["no record is held out"])
 
 
-def test_of_two_people_the_second_finds_that_it_is_decided(
-    world: World, say: Say, rides: list[int]
+@pytest.mark.parametrize(("second", "status", "says"), [
+    ("drop", 1, "not done: it was dropped already"),
+    ("retry", 0, "to be tried again"),
+])  # fmt: skip
+def test_of_two_people_the_second_has_the_last_word(
+    world: World, rides: list[int], second: str, status: int, says: str
 ) -> None:
     """He waits for the first, who has not committed yet."""
     one, *_ = rides
     with transaction(world) as first:
-        held_out.change(first, held_out.parse(["drop", "total", "consumer0", str(one)]))
-        command = world.service("unified_log.held_out", "retry", "total", "consumer0", str(one))
+        held_out.change(first, held_out.parse(["drop", *TOTAL0, str(one)]))
+        command = world.service("unified_log.held_out", second, *TOTAL0, str(one))
         eventually(lambda: world.waiting == 1)
         first.commit()
-    assert command.ends() == 1
-    assert f"{one}: not done: it was dropped" in command.output.read_text()
+    assert command.ends() == status
+    assert f"{one}: {says}" in command.output.read_text()
 
 
 @pytest.mark.usefixtures("rides")

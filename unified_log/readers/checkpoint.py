@@ -41,8 +41,8 @@ MOVE = """
         entries_malformed = entries_malformed + %(malformed)s,
         entries_not_ours = entries_not_ours + %(not_ours)s,
         entries_passed = entries_passed + %(passed)s,
-        refusals_in_a_row = CASE WHEN %(taken)s > 0 THEN 0
-                                 ELSE refusals_in_a_row + %(held_out)s END
+        refusals_in_a_row = %(held_out)s + CASE WHEN %(taken)s + %(records)s > 0 THEN 0
+                                                ELSE refusals_in_a_row END
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
       AND types = %(types)s

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 HELD, HEALING = "services/test_held_out.py::", "services/test_healing.py::"
 RETRIES = "services/test_retries.py::"
+STATES, MISTAKEN = "services/test_states.py::", "services/test_mistaken_handlers.py::"
 held_out = partial(
     Mutant, file="unified_log/readers/held_out.py",
     tests=HELD + "test_what_the_record_is_to_blame_for_holds_it_out",
@@ -27,6 +28,10 @@ handler = partial(
     tests=HEALING + "test_a_recount_starts_anew_and_counts_nothing_as_healed",
 )  # fmt: skip
 checkpoint = partial(Mutant, file="unified_log/readers/checkpoint.py")
+states = partial(
+    Mutant, file="unified_log/readers/states.py",
+    tests=STATES + "test_a_state_that_would_outlive_its_checkpoint_is_refused_at_the_first_start",
+)  # fmt: skip
 
 CLASSES = 'CLASSES = ("22", "23", "54")'
 
@@ -73,9 +78,15 @@ MUTANTS = [
     ),
     checkpoint(
         "refusals with others between them are in a row",
-        "refusals_in_a_row = CASE WHEN %(taken)s > 0 THEN 0",
-        "refusals_in_a_row = CASE WHEN %(taken)s < 0 THEN 0",
+        "%(held_out)s + CASE WHEN %(taken)s + %(records)s > 0 THEN 0",
+        "%(held_out)s + CASE WHEN %(taken)s + %(records)s < 0 THEN 0",
         tests=HELD + "test_only_what_is_refused_is_held_out",
+    ),
+    checkpoint(
+        "what SQL heals ends no row of refusals",
+        "CASE WHEN %(taken)s + %(records)s > 0 THEN 0",
+        "CASE WHEN %(taken)s > 0 THEN 0",
+        tests=HELD + "test_what_sql_heals_ends_a_row_of_refusals",
     ),
     taking(
         "a whole batch is held out for one record",
@@ -169,6 +180,29 @@ MUTANTS = [
         "a recount forgets how far it was",
         "'furthest', greatest(furthest, position)",
         "'furthest', furthest",
+    ),
+    states(
+        "a state may keep its rows when the checkpoint goes",
+        "WHERE contype = 'f' AND confdeltype = 'c'",
+        "WHERE contype = 'f'",
+    ),
+    states(
+        "only what refers to the checkpoint itself goes with it",
+        "JOIN going ON confrelid = going.id\n",
+        "JOIN going ON confrelid = going.id AND confrelid = 'checkpoints'::regclass\n",
+        tests=STATES + "test_one_that_goes_with_it_begins_and_begins_anew",
+    ),
+    handler(
+        "what the checkpoint leaves is taken for a state",
+        "written(self.connection) - before",
+        "written(self.connection)",
+        tests=STATES + "test_what_else_is_written_at_a_recount_is_nobodys_state",
+    ),
+    taking(
+        "nobody learns at which records a handler fails",
+        "                _say_what_it_took(items, error)\n",
+        "",
+        tests=MISTAKEN + "test_an_error_of_pythons_ends_the_process_and_names_the_records",
     ),
     checkpoint(
         "records of a new type that lie before the checkpoint are missed",
