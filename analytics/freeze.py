@@ -37,7 +37,7 @@ READERS = f"""
     SELECT kind, name, position,
            kind <> 'total' OR EXISTS (
                SELECT FROM consumer_states state WHERE state.name = checkpoints.name
-           ) AS has_state, {RECOUNTS}
+           ) AS has_state, {RECOUNTS}, resets_applied
     FROM checkpoints WHERE kind <> 'outside' ORDER BY kind, name
 """  # noqa: S608
 RATERS_WITHOUT_STATE = """
@@ -69,6 +69,7 @@ class FrozenReader(NamedTuple):
     position: int
     has_state: bool = True
     recounts: bool = False  # it was asked to, or is at it: its position need not be far
+    recounted: int = 0  # how often it began one, or was reset
 
 
 class Frozen(NamedTuple):

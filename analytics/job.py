@@ -102,7 +102,7 @@ class Job:
             if self.run:
                 with telemetry.stage("emit"):
                     self._emit(case, self.run, started)
-            if result.published and not result.findings:
+            if result.published and result.agrees:
                 with telemetry.stage("tidy"):
                     self._tidy(result)
         except Broken as error:

@@ -26,7 +26,7 @@ from unified_log.database import one_row
 from unified_log.words import printable
 
 # Ten attempts at a receipt take a quarter of an hour, and a receiver may ask for longer pauses. A
-# recount takes in hundreds of millions of records an hour.
+# recount takes in a hundred million records an hour, or more.
 LONG_AGO = "6 hours"
 # A run may begin between a removal and its commit, and see the reader. That takes a few seconds.
 COMMITS_WITHIN = "1 minute"
@@ -55,7 +55,8 @@ def missing(
     `recounting` are the kinds and names of those whose sums are not right yet.
     """
     long_ago = last_completed(connection, LONG_AGO)
-    found = [finding for each in recounting for finding in _recounts(*each, long_ago)]
+    here = _by_name(frozen.readers)
+    found = [finding for each in recounting for finding in _recounts(here[each], long_ago)]
     found += [
         Finding(READER_GONE, f"{called(each.kind, each.name)} has lost its state", key=each.name)
         for each in frozen.readers
@@ -63,7 +64,6 @@ def missing(
     ]
     if last is None:
         return found
-    here = _by_name(frozen.readers)
     idle = _idle(connection, _furthest(here, last))
     removed = removed_since(connection, last.started_at)
     for (kind, name), stood in last.positions().items():
@@ -76,7 +76,7 @@ def missing(
             due = min(_due(kind, stood, last, long_ago), frozen.position)
             if reader.position < due and reader.recounts:
                 if (kind, name) not in recounting:
-                    found += _recounts(kind, name, long_ago)
+                    found += _recounts(reader, long_ago)
             elif reader.position < due:
                 about = (
                     f"{called(kind, name)} stands at position {reader.position}; all up to {due}"
@@ -86,8 +86,9 @@ def missing(
     return found
 
 
-def _recounts(kind: str, name: str, long_ago: Past | None) -> Iterator[Finding]:
-    who, key = called(kind, name), f"{kind} {name}"
+def _recounts(reader: FrozenReader, long_ago: Past | None) -> Iterator[Finding]:
+    who = called(reader.kind, reader.name)
+    key = f"{reader.kind} {reader.name} {reader.recounted}"  # of this recount
     yield Finding(READER_RECOUNTS, f"{who} recounts: a later run compares it", key=key)
     before = long_ago.findings if long_ago else []
     if long_ago and (READER_RECOUNTS, key) in {(each["kind"], each["key"]) for each in before}:

@@ -137,7 +137,8 @@ def why(error: psycopg.Error | Unavailable, not_in_the_schema: str = "") -> str:
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return READ_ONLY
     if advice(error):
-        return in_one_line(error)
+        otherwise = f"; otherwise {not_in_the_schema}" if not_in_the_schema else ""
+        return f"{in_one_line(error)}{otherwise}"
     if not_in_the_schema and isinstance(error, NOT_IN_THE_SCHEMA):
         return f"{said}: {not_in_the_schema}"
     if isinstance(error, errors.InvalidSchemaName):

@@ -5,7 +5,7 @@ import re
 from unified_log.words import escaped
 
 UNDEFINED_TABLE = "42P01"
-THE_VIEW = re.compile(r"\blog_records\b")
+THE_VIEW = re.compile(r"(?<![\w.])log_records(?![\w.])")
 MAKE_IT_ANEW = "SELECT generate_log_records() makes it anew; then grant rights to it again"
 
 

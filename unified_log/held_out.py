@@ -35,23 +35,21 @@ LIST = """
 # Locked in the order of the list. A decision that another person has just made, --all leaves alone;
 # and what a consumer has just counted is there no more.
 WHICH = """
-    SELECT kind, name, position FROM held_out_records
-    WHERE (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
+    (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
       AND CASE WHEN %(all)s THEN NOT retry AND dropped_at IS NULL
                ELSE position = ANY(%(positions)s) END
-    ORDER BY kind, name, position FOR NO KEY UPDATE
+"""
+LOCK = f"""
+    SELECT FROM held_out_records WHERE {WHICH} ORDER BY kind, name, position FOR NO KEY UPDATE
 """
 RETRY = f"""
-    UPDATE held_out_records held SET retry = true, dropped_at = NULL FROM ({WHICH}) which
-    WHERE (held.kind, held.name, held.position) = (which.kind, which.name, which.position)
-      AND NOT retry
-    RETURNING held.kind, held.name, held.position
+    UPDATE held_out_records SET retry = true, dropped_at = NULL WHERE {WHICH} AND NOT retry
+    RETURNING kind, name, position
 """  # noqa: S608
 DROP = f"""
-    UPDATE held_out_records held SET retry = false, dropped_at = now() FROM ({WHICH}) which
-    WHERE (held.kind, held.name, held.position) = (which.kind, which.name, which.position)
-      AND dropped_at IS NULL
-    RETURNING held.kind, held.name, held.position
+    UPDATE held_out_records SET retry = false, dropped_at = now()
+    WHERE {WHICH} AND dropped_at IS NULL
+    RETURNING kind, name, position
 """  # noqa: S608
 CHANGES = {"retry": (RETRY, "to be tried again"), "drop": (DROP, "dropped")}
 WHY_NOT = """
@@ -88,10 +86,10 @@ def records(connection: psycopg.Connection) -> list[str]:
 def change(connection: psycopg.Connection, given: argparse.Namespace) -> list[Named]:
     """Have records tried again, or drop them; returns those that it was done to.
 
-    Raises psycopg.Error.
+    For the caller's transaction. Raises psycopg.Error.
     """
     statement, _ = CHANGES[given.action]
-    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    connection.execute(LOCK, vars(given))  # the next statement sees what this one waited for
     found = connection.execute(statement, vars(given))
     return sorted(Named(*row) for row in found)
 
@@ -101,7 +99,9 @@ def run(connection: psycopg.Connection, given: argparse.Namespace) -> int:
     if given.action == "list":
         show(records(connection) or ["no record is held out"])
         return 0
-    done = change(connection, given)
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    with connection.transaction():
+        done = change(connection, given)
     _, what = CHANGES[given.action]
     lines = [f"{each}: {what}" for each in done]
     asked = {Named(given.kind, given.name, position) for position in given.positions}

@@ -13,13 +13,14 @@ from unified_log.words import DASH, age, aligned, count, number, plain, printabl
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
 from watch.findings import since
 from watch.naming import called, decided, lacking, undecided
-from watch.runs import HELD, WRONG
+from watch.runs import HELD, RECOUNTS, WRONG
 from watch.verdict import notices, problems
 
 WIDTH = 80
 LABEL = 12  # columns
 LONGEST_NAME = 16  # beside its numbers; a longer one has a line of its own above them
 WELL = "All is well."
+UNDER_WAY = "under way"
 
 
 def screen(facts: Facts) -> list[str]:
@@ -175,6 +176,7 @@ def _runs(database: Database, at: datetime) -> Iterator[str]:
         for line in wrap(f"{verdict}: {', '.join(map(printable, parts))}", WIDTH - LABEL):
             yield _line("", line)
     for each in run.findings:
-        yield _line("finding", f"{HELD if each.held else WRONG}: {printable(each.about)}")
+        what = HELD if each.held else UNDER_WAY if each.kind == RECOUNTS else WRONG
+        yield _line("finding", f"{what}: {printable(each.about)}")
     if run.more:
         yield _line("", f"and {count(run.more, 'more finding', MOST)}")

@@ -160,7 +160,7 @@ def clauses(result: Result) -> Iterator[str]:
         yield f"{count(missing, 'reader')} {'is' if missing == 1 else 'are'} missing or behind"
     if wrong := [proof.name for proof in found if not proof.agrees]:
         yield f"something is wrong with {_listed(wrong)}"
-    elif result.agrees and result.consumers and not any(one.differs for one in result.consumers):
+    elif not result.findings and result.consumers:
         agree = [proof.name for proof in found if NOTHING_TO_COMPARE not in proof.outcome]
         if agree:
             is_plural = len(agree) > 1 or agree[0].endswith("s")

@@ -30,6 +30,10 @@ CREATE = """
 SEEN = "SELECT sum(records) FROM seen"
 # What a page is read with, as one statement that keeps nothing.
 ALL_RECORDS = "COPY (SELECT id, type, data FROM log_records ORDER BY id) TO STDOUT"
+WRONG_TOTALS = """
+    SELECT count(*) FROM consumer_states
+    WHERE (rides, total_distance) <> (SELECT count(*), sum(distance) FROM rides)
+"""
 ALL_RIDES = "SELECT sum(distance) FROM rides"
 
 
@@ -71,6 +75,8 @@ def measure(stand: Stand) -> list[Figure]:
             lambda: sum(_rounds(Reader(log, Total(connection, next(names))))),
             lambda: _sum(connection),
         )
+        if value(connection, WRONG_TOTALS):
+            raise RuntimeError("a total is wrong")
     return [pages, rounds, longest, total]
 
 

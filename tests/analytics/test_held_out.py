@@ -208,6 +208,17 @@ def test_one_that_recounts_for_hours_is_behind(books: Books) -> None:
     assert books.run().agrees
 
 
+def test_another_recount_hours_later_is_another(books: Books) -> None:
+    settled(books)
+    for _ in range(2):
+        by_hand(books.world, "UPDATE checkpoints SET recount = true WHERE name = 'consumer0'")
+        books.tamper("consumer0", MILLIMETRE)
+        assert books.run().status == "agreed"
+        assert last_run(books.world).kinds == {"reader_recounts"}
+        books.caught_up()
+        by_hand(books.world, "UPDATE runs SET started_at = started_at - interval '7 hours'")
+
+
 def test_a_retry_that_is_pending_changes_nothing(books: Books) -> None:
     settled(books)
     hold_out(books.world, "consumer0", RIDE)

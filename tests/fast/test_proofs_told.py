@@ -143,6 +143,13 @@ def test_a_total_that_recounts_is_not_judged_and_all_else_is() -> None:
     )
 
 
+def test_ratings_that_are_recounted_are_not_said_to_agree() -> None:
+    recounts = Finding(READER_RECOUNTS, "ratings ratings0 recounts: a later run compares it")
+    consumers = [CountedRatings("ratings0", 4011, 3, 12, False, 10, 40, recounts=True)]
+    seen = replace(PROVED, ratings=RatingsVerdict(consumers), findings=[recounts])
+    assert (seen.status, lines(seen)[-1]) == ("agreed", "All totals agree.")
+
+
 def test_a_reader_that_is_missing_is_said_although_all_else_agrees() -> None:
     told = lines(replace(PROVED, findings=[MISSED]))
     assert "Found: total consumer2 is gone" in told

@@ -105,6 +105,8 @@ def test_a_run_is_told_with_the_verdict_on_each_part_and_ten_findings_at_most() 
     assert f"finding     held: {finding().about}" in lines
     assert lines.count("finding     wrong: 14:03 is off") == 9
     assert f"{'':12}and 5 more findings" in lines
+    met = completed_run(findings=(finding("reader_recounts", held=False, about="one recounts"),))
+    assert "finding     under way: one recounts" in text(facts(completed_run=met)).splitlines()
 
 
 def test_no_name_reaches_the_terminal_raw() -> None:

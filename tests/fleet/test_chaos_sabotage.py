@@ -114,6 +114,11 @@ def heal_nothing(patch: Patch) -> None:
     patch.setattr(Total, "heal", lambda _, gap: Healed(gap, 0))
 
 
+def count_no_gaps(patch: Patch) -> None:
+    assert MOVE.count("+ %(gaps)s") == 1
+    patch.setattr("unified_log.readers.checkpoint.MOVE", MOVE.replace("+ %(gaps)s", ""))
+
+
 def count_again(patch: Patch) -> None:
     def from_the_first(entries: list[Any], position: int, *others: Any) -> digest.Digest:
         at = decode(entries[0].fields).prev if entries else position
@@ -175,6 +180,7 @@ CASES = [
     Case(a_refused_ride, hold_out_unnoted, LEADS_TO),
     Case(a_refused_ride, leave_what_was_retried, "a total moves with its checkpoint"),
     Case(a_gap_of_refused_rides, hold_out_unnoted, LEADS_TO),
+    Case(a_gap_of_refused_rides, count_no_gaps, "once it is closed"),
     Case(a_reset_of_what_is_held_out, leave_what_was_reset, "a reset makes it right"),
 ]
 

@@ -161,20 +161,25 @@ def test_all_of_one_reader_or_of_everybody(world: World, say: Say, rides: list[i
     assert say("list") == (0, ["no record is held out"])
 
 
-@pytest.mark.parametrize(("second", "status", "says"), [
-    ("drop", 1, "not done: it was dropped already"),
-    ("retry", 0, "to be tried again"),
+@pytest.mark.parametrize(("before", "first", "second", "status", "says"), [
+    (None, "drop", "drop", 1, "not done: it was dropped already"),
+    (None, "drop", "retry", 0, "to be tried again"),
+    ("retry", "drop", "retry", 0, "to be tried again"),
+    ("drop", "retry", "drop", 0, "dropped"),
 ])  # fmt: skip
 def test_of_two_people_the_second_has_the_last_word(
-    world: World, rides: list[int], second: str, status: int, says: str
-) -> None:
+    world: World, rides: list[int], say: Say,
+    before: str | None, first: str, second: str, status: int, says: str,
+) -> None:  # fmt: skip
     """He waits for the first, who has not committed yet."""
     one, *_ = rides
-    with transaction(world) as first:
-        held_out.change(first, held_out.parse(["drop", *TOTAL0, str(one)]))
+    if before:
+        say(before, *TOTAL0, str(one))
+    with transaction(world) as person:
+        held_out.change(person, held_out.parse([first, *TOTAL0, str(one)]))
         command = world.service("unified_log.held_out", second, *TOTAL0, str(one))
         eventually(lambda: world.waiting == 1)
-        first.commit()
+        person.commit()
     assert command.ends() == status
     assert f"{one}: {says}" in command.output.read_text()
 

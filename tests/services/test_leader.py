@@ -103,21 +103,25 @@ def test_a_commit_that_may_be_lost_is_warned_about(world: World, level: str) -> 
     assert warning.startswith(f"Postgres has synchronous_commit {level}:")
 
 
+@pytest.mark.parametrize(
+    ("setting", "wrong", "right"),
+    [("appendfsync", "everysec", "always"), ("maxmemory-policy", "allkeys-lru", "noeviction")],
+)
 def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture, setting: str, wrong: str, right: str
 ) -> None:
     log, alarms = world.log(), Alarms()
     alarms.look(world.connection, log, 0, [])
     assert caplog.messages == []
     for _ in range(2):
-        log.redis.config_set("appendfsync", "everysec")
+        log.redis.config_set(setting, wrong)
         try:
             for _ in range(2):
                 alarms.look(world.connection, log, 0, [])
         finally:
-            log.redis.config_set("appendfsync", "always")
+            log.redis.config_set(setting, right)
         alarms.look(world.connection, log, 0, [])  # it was right in between
-    assert ["everysec" in message for message in caplog.messages] == [True, True]
+    assert [wrong in message for message in caplog.messages] == [True, True]
 
 
 def test_a_look_for_stranded_records_that_takes_too_long_is_said_and_stops_nothing(

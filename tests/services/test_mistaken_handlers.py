@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from rocket_rides.settings import PROJECT
+from tests.support.disasters import flush
 from tests.support.listing import Listing, hurry, listing
 from tests.support.world import Service, World, eventually
 from unified_log.errors import Overtaken, RecordRefused
@@ -86,6 +87,17 @@ def test_an_error_of_pythons_ends_the_process_and_names_the_records(world: World
     process = started(world, RIDES, take="1 / 0")
     assert process.ends() == 1
     note = f"while it took ride.create, positions {ids[0]} to {ids[-1]}\n"
+    assert process.output.read_text().endswith(f"ZeroDivisionError: division by zero\n{note}")
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_so_does_one_of_the_function_that_parses(world: World, is_lost: bool) -> None:
+    ids = world.send(1)
+    if is_lost:
+        flush(world)
+    process = started(world, "{'ride.create': lambda record: 1 / 0}")
+    assert process.ends() == 1
+    note = f"while it parsed ride.create, position {ids[0]}\n"
     assert process.output.read_text().endswith(f"ZeroDivisionError: division by zero\n{note}")
 
 

@@ -73,5 +73,8 @@ def digest(
                 result.position = record.id
         except Invalid as reason:
             result.malformed.append(Malformed(entry, str(reason)))
+        except Exception as error:
+            error.add_note(f"while it parsed {record.type.decode()}, position {record.id}")
+            raise
         result.last_redis_id = entry.redis_id
     return result

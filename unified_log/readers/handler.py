@@ -98,7 +98,7 @@ class Handler(ABC):
             return
         if lasting := outliving(self.connection, written(self.connection) - before):
             raise Unavailable(
-                f"{self.name} begins with a {self.STATE} in {lasting}, which a recount would count"
+                f"{self.name} begins with a {self.STATE} in {lasting}, which a recount may count"
                 f" twice. {ADVICE}; or the handler needs a `recount` of its own"
             )
 

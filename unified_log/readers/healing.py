@@ -70,6 +70,9 @@ class View:
             return Item(record.id, record.type, self._types[record.type](record))
         except Invalid as why:
             return Item(record.id, record.type, why)
+        except Exception as error:
+            error.add_note(f"while it parsed {record.type.decode()}, position {record.id}")
+            raise
 
 
 def in_order(read: list[Item], healed: list[Item]) -> list[Item]:

@@ -42,6 +42,10 @@ class Judge:
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise NotAllowed(f"it can't be read: {error!r}") from error
 
+    def end(self) -> None:
+        """All has been replayed. Raises NotAllowed."""
+        self._totals.end()
+
     def _begin(self, replica: Replica) -> None:
         self._replica = replica
         self._totals = TotalsJudge(replica, self._log, self.steps)
@@ -148,6 +152,10 @@ def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
                 judging.replay(step)
             except NotAllowed as reason:
                 return Verdict(judging.steps, f"{shown(step)}: {reason}")
+    try:
+        judging.end()
+    except NotAllowed as reason:
+        return Verdict(judging.steps, f"in the end: {reason}")
     return Verdict(judging.steps)
 
 

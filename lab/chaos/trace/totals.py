@@ -1,7 +1,7 @@
 """Judges totals, their checkpoints and their resets by the specification."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lab.chaos.drifts import TOTAL
 from lab.chaos.trace import held_out, specified
@@ -11,6 +11,8 @@ from lab.chaos.trace.pgoutput import Did, Row
 from lab.chaos.trace.replica import Met, Replica, met_by, number, text, total_of
 from lab.chaos.trace.specified import Database, Entry, NotAllowed, Ride, Total, require
 
+CLOSED = "a gap counts once it is closed"
+
 
 @dataclass
 class TotalsJudge:
@@ -19,6 +21,12 @@ class TotalsJudge:
     replica: Replica
     log: LogBook
     steps: Counter[str]
+    _cut: set[str] = field(default_factory=set)  # totals at the end of a gap's first part
+
+    def end(self) -> None:
+        """Judge what is left open at the end of the recording."""
+        upto = (self.replica.totals[name].ride_id for name in self._cut)
+        require(all(ride < self.replica.last_sent for ride in upto), CLOSED)
 
     def moves(self, did: Did, at: float) -> None:
         """Judge the checkpoints that move, each with its total, which may have been reset."""
@@ -79,6 +87,7 @@ class TotalsJudge:
         require(was.redis_id == then.redis_id, "a reset reads nothing")
         require(was.ride_id <= then.ride_id <= replica.last_sent, "no checkpoint is past last_sent")
         replica.drifts[name] = 0
+        self._cut.discard(name)
         exact = replica.exact(name, then.ride_id)
         require(then.distance == exact, "a reset makes it right")
         self.steps["resets"] += 1
@@ -100,9 +109,11 @@ class TotalsJudge:
         is_older = is_back or any(one.at < replica.began for one in read)
         if is_older or self.log.may_differ(read, since, at):
             self.steps["counts, unseen"] += 1
+            self._cut.discard(name)
         else:
             held = replica.held.get(name, set())
-            self._counts_exactly([without(one.entry, held) for one in read], was, then, met, held)
+            entries = [without(one.entry, held) for one in read]
+            self._counts_exactly(name, entries, was, then, met, held)
         exact = replica.exact(name, then.ride_id)
         require(then.distance == exact, "a total is the sum of its rides")
         counts = replica.sent_between(was.ride_id, then.ride_id)
@@ -112,7 +123,7 @@ class TotalsJudge:
         self.steps["passes what is not ours"] += met.not_ours > 0
 
     def _counts_exactly(
-        self, read: list[Entry], was: Total, then: Total, met: Met, held: set[int]
+        self, name: str, read: list[Entry], was: Total, then: Total, met: Met, held: set[int]
     ) -> None:
         """`held` is what the total holds out: to it, such a ride has no distance."""
         replica = self.replica
@@ -125,8 +136,13 @@ class TotalsJudge:
         db = db.but(rides=tuple(added))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true, held)._replace(not_ours=len(read) - len(true))
-        # A gap counts once it is closed: at the end there may be a first part of one.
-        is_cut = last < then.ride_id and met.gaps == there_was.gaps - 1
+        if name in self._cut:
+            self._cut.remove(name)
+            new = [entry for entry in true if entry.ride.id > was.ride_id]
+            require(not new or new[0].prev > was.ride_id, CLOSED)
+        # At the end there may be a first part of one.
+        if is_cut := last < then.ride_id and met.gaps == there_was.gaps - 1:
+            self._cut.add(name)
         if met != there_was._replace(gaps=there_was.gaps - is_cut):
             raise NotAllowed(f"{met} was counted, not {there_was}")
 
