@@ -16,8 +16,9 @@ def test_what_a_dead_worker_had_read_is_claimed_and_by_its_own_name_at_once(staf
         with crash("after entries were read"):
             doomed.until(lambda: False)
         doomed.die()
+    other = staff.worker("other")
     for _ in range(3):  # what another has just read is left to it
-        staff.worker("other").read()
+        other.read()
     assert staff.pending == 20
     staff.worker("one").until(lambda: staff.outcomes() == staff.pending == 10)
     other = staff.worker("other", claim_after=0.2)

@@ -210,6 +210,27 @@ MUTANTS = [
         "AND false)",
         tests=HEALING + "test_a_reader_of_more_types_than_before_recounts",
     ),
+    Mutant(
+        "the first of two people has the last word",
+        "    connection.execute(LOCK, vars(given))",
+        "    vars(given)",
+        file="unified_log/held_out.py",
+        tests="services/test_held_out_command.py::test_of_two_people_the_second_has_the_last_word",
+    ),
+    Mutant(
+        "a reader that recounts is taken for wrong",
+        "return self.kind == READER_RECOUNTS",
+        "return False",
+        file="analytics/findings.py",
+        tests="fast/test_proofs_told.py::test_a_total_that_recounts_is_not_judged_and_all_else_is",
+    ),
+    Mutant(
+        "each recount is the one of long ago",
+        "{reader.name} {reader.recounted}",
+        "{reader.name}",
+        file="analytics/readers.py",
+        tests="analytics/test_held_out.py::test_another_recount_hours_later_is_another",
+    ),
     reader(
         "a gap of any length is healed in one transaction",
         "        if len(missing) >= PAGE:",
