@@ -54,11 +54,11 @@ class Seen(Handler):
 
 def measure(stand: Stand) -> list[Figure]:
     """How long each takes, and the longest of the pages' rounds."""
-    whose = f"A new consumer after {ALL // MILLION} million rides"
-    pages = Figure(f"{whose}: by pages of the view", "s", "one COPY of the view")
-    rounds = Figure("Its transactions that count", "")
-    longest = Figure("Its longest round", "ms", goal=Goal("value", "<=", 1000))
-    total = Figure(f"{whose}: a total, by SQL", "s", "one sum of the rides")
+    whose = f"{ALL // MILLION} million rides"
+    pages = Figure(f"{whose}, by pages of the view", "s", "one COPY")
+    rounds = Figure("Its transactions", "")
+    longest = Figure("The longest", "ms", goal=Goal("value", "<=", 1000))
+    total = Figure(f"{whose}, a total's SQL", "s", "their sum")
     names = (f"late{number}" for number in count())
     with stand.connect() as connection, stand.log() as log:
         connection.execute(CREATE)
