@@ -57,12 +57,12 @@ MUTANTS = [
         "an entry that is no record is read for ever",
         """\
             result.malformed.append(Malformed(entry, str(reason)))
-        result.last_redis_id = entry.redis_id
+        except Exception as error:
 """,
         """\
             result.malformed.append(Malformed(entry, str(reason)))
             continue
-        result.last_redis_id = entry.redis_id
+        except Exception as error:
 """,
     ),
     checkpoint(
