@@ -6,4 +6,4 @@ import shutil
 from rocket_rides.settings import PROJECT
 
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-CONFIGURATION = PROJECT / "api" / "router" / "haproxy.cfg"
+CONFIGURATION = PROJECT / "cells/router/haproxy.cfg"

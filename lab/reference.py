@@ -25,7 +25,7 @@ SCHEMA = [
 ]
 TABLE = re.compile(r"((?:^--.*\n)+)CREATE TABLE (\w+)", re.MULTILINE)
 WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
-WRITERS = ("unified_log", "api", "consumers", "analytics", "rocket_rides")
+WRITERS = ("unified_log", "api", "cells", "consumers", "analytics", "rocket_rides")
 
 
 def settings() -> str:

@@ -186,7 +186,7 @@ CLAIMS = {
         "A missing receipt is found and delivered.", "analytics/proofs/receipts.py", 12
     ),
     "night": Claim("The warehouse has each ride once.", "analytics/table.py", 12),
-    "cells-once": Claim("A total of all cells counts each once.", "analytics/cells.py", 7),
+    "cells-once": Claim("A total of all cells counts each once.", "cells/total.py", 7),
     "slow-client": Claim("A slow client is disconnected.", "api/slow_clients.py", 13),
     "marks-lost": Claim(
         "Minutes stay right when Redis forgets which are dirty.",
@@ -217,7 +217,7 @@ CLAIMS = {
     ),
     "slots-move": Claim(
         "Across all cells, a key takes one ride, even while its slot moves.",
-        "api/router/moving.py",
+        "cells/router/moving.py",
         0,
     ),
     "trace": Claim(

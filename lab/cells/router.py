@@ -60,7 +60,7 @@ class Router:
 
     def move(self, slots: str, cell: int) -> subprocess.Popen[bytes]:
         """Begin to give slots to a cell."""
-        return self._run([sys.executable, "-m", "api.router", slots, str(cell)])
+        return self._run([sys.executable, "-m", "cells.router", slots, str(cell)])
 
     def prepare(self, cell: Cell) -> None:
         """Run the command for a cell that was restored, while no move is under way."""

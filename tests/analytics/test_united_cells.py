@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from analytics.cells import COMPLETE, INCOMPLETE, main, unite
 from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 from analytics.warehouse import Warehouse
+from cells.total import COMPLETE, INCOMPLETE, main, unite
 from rocket_rides.cells import CELL_SIZE
 from tests.support.warehouse import DAYS, METRE, OWNER, content, night
 from unified_log.errors import Unavailable

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from analytics import cells
-from analytics.cells import OpenTable
 from analytics.ledger import Ledger, Owner
 from analytics.pieces import Piece
+from cells import total
+from cells.total import OpenTable
 from rocket_rides.cells import CELL_SIZE
 from unified_log.errors import Unavailable
 
@@ -38,7 +38,7 @@ def table(cell: int, name: str = "", owner: Owner = OWNER, distance: Decimal = M
     ],
 )
 def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: int) -> None:
-    assert cells.cell_of("/here", ledger(ids)) == cell
+    assert total.cell_of("/here", ledger(ids)) == cell
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_table_is_of_the_cell_whose_ids_its_rides_have(ids: list[int], cell: i
 )
 def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> None:
     with pytest.raises(Unavailable, match=f"^/here has {why}; it needs those of one cell"):
-        cells.cell_of("/here", ledger(ids))
+        total.cell_of("/here", ledger(ids))
 
 
 @pytest.mark.proves("cells-once")
@@ -65,14 +65,14 @@ def test_a_table_that_is_not_one_cells_is_refused(ids: list[int], why: str) -> N
 )
 def test_two_tables_of_one_cell_are_never_added(owner: Owner, histories: str) -> None:
     tables = [table(0), table(1), table(2, "/a"), table(2, "/b", owner=owner)]
-    cells.require_one_of_each(tables[:3])
+    total.require_one_of_each(tables[:3])
     with pytest.raises(Unavailable, match=f"^/a and /b are both cell 2's, {histories}: give one"):
-        cells.require_one_of_each(tables)
+        total.require_one_of_each(tables)
 
 
 def test_the_total_is_exact_and_as_old_as_the_oldest_cell() -> None:
     tables = [table(cell, distance=MOST) for cell in (0, 2)]
-    *lines, missing = cells.report(tables, {1, 3})
+    *lines, missing = total.report(tables, {1, 3})
     each = f"{MOST:,.3f}"
     assert [line.split() for line in lines[1:]] == [
         ["0", "1", each, "1", "2026-11-21", "03:00:00"],

@@ -24,7 +24,8 @@ README = PROJECT / "README.md"
 INDEX = PROJECT / "docs/README.md"
 PAGES = {page.relative_to(PROJECT).as_posix(): page for page in PROJECT.glob("docs/*.md")}
 PAGES["README.md"] = README
-ROOT = {name: PROJECT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
+BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "cells/README.md")
+OUTSIDE = {name: PROJECT / name for name in BESIDE}  # of docs/
 MOST_WORDS = {"README.md": 900, "docs/compared.md": 600, "CONTRIBUTING.md": 600, "SECURITY.md": 600}
 MOST_WORDS_IN_ALL = 17_340  # of README.md and docs/
 PICTURES = {".png", ".svg"}
@@ -47,7 +48,7 @@ OTHERS = {
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "long_rides", "orders.takings"}
 
-a_page = pytest.mark.parametrize("name", sorted(PAGES | ROOT))
+a_page = pytest.mark.parametrize("name", sorted(PAGES | OUTSIDE))
 
 
 def folders() -> set[str]:
@@ -134,12 +135,12 @@ def test_a_picture_names_only_files_that_are_there_and_is_in_a_page(path: Path) 
 
 def test_every_page_can_be_found_from_the_readme_or_from_the_index() -> None:
     assert INDEX in linked(README)
-    assert {*PAGES.values(), *ROOT.values()} - linked(README) - linked(INDEX) == {README}
+    assert {*PAGES.values(), *OUTSIDE.values()} - linked(README) - linked(INDEX) == {README}
 
 
 @a_page
 def test_every_link_leads_somewhere(name: str) -> None:
-    page, broken = (PAGES | ROOT)[name], []
+    page, broken = (PAGES | OUTSIDE)[name], []
     for link in LINK.findall(prose(page)):
         if "://" in link:
             continue
@@ -152,7 +153,7 @@ def test_every_link_leads_somewhere(name: str) -> None:
 
 @a_page
 def test_every_file_named_is_there(name: str) -> None:
-    found = (word.strip(",;:()") for part in code((PAGES | ROOT)[name]) for word in part.split())
+    found = (word.strip(",;:()") for part in code((PAGES | OUTSIDE)[name]) for word in part.split())
     files = {word for word in found if FILE.fullmatch(word)} - OTHERS
     broken = sorted(file for file in files if not (PROJECT / file).exists())
     assert broken == [], f"{name} names files that are not there: {', '.join(broken)}"
@@ -160,14 +161,14 @@ def test_every_file_named_is_there(name: str) -> None:
 
 @a_page
 def test_every_target_named_is_in_the_makefile(name: str) -> None:
-    asked = {target for part in code((PAGES | ROOT)[name]) for target in TARGET.findall(part)}
+    asked = {target for part in code((PAGES | OUTSIDE)[name]) for target in TARGET.findall(part)}
     broken = sorted(f"make {target}" for target in asked - targets())
     assert broken == [], f"{name} has commands that the Makefile has not: {', '.join(broken)}"
 
 
 @a_page
 def test_every_module_named_is_there(name: str) -> None:
-    asked = {module for part in code((PAGES | ROOT)[name]) for module in MODULE.findall(part)}
+    asked = {module for part in code((PAGES | OUTSIDE)[name]) for module in MODULE.findall(part)}
     broken = sorted(module for module in asked - OTHER_PROGRAMS if not is_program(module))
     assert broken == [], f"{name} has modules that are no programs: {', '.join(broken)}"
 

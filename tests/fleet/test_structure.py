@@ -27,6 +27,8 @@ WRONG = [
     ("rocket_rides.words", "streamer.__main__"),
     ("unified_log.log", "rocket_rides.words"),
     ("api.pool", "demo.embedded.spawn"),
+    ("cells.total", "demo.embedded.spawn"),
+    ("watch.facts", "cells.total"),
     ("demo.embedded.spawn", "lab.chaos.evidence"),
     ("lab.chaos.evidence", "tests.support.world"),
     ("analytics.result", "demo.simulator.client"),

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from api.booking import FENCE
-from api.router import slots
-from api.router.__main__ import Step, move, some_slots
-from api.router.moving import Keys
-from api.router.slots import SLOTS, read, write
+from cells.router import slots
+from cells.router.__main__ import Step, move, some_slots
+from cells.router.moving import Keys
+from cells.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
 from tests.support.api import MAYBE_TAKEN, is_problem
 from tests.support.cells import Cells, key_of

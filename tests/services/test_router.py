@@ -5,8 +5,8 @@ from hashlib import sha256
 import httpx
 import pytest
 
-from api.router import moving
-from api.router.slots import SLOTS
+from cells.router import moving
+from cells.router.slots import SLOTS
 from rocket_rides.cells import CELL_SIZE
 from tests.support.api import FORM, ask, statuses
 from tests.support.cells import Cells, key_of

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from api.router.__main__ import move
-from api.router.slots import read
+from cells.router.__main__ import move
+from cells.router.slots import read
 from tests.support.cells import Cells
 from unified_log.errors import Unavailable
 
@@ -43,14 +43,14 @@ def test_a_map_that_is_none_moves_nothing(
     ("slots", "cell", "said"),
     [
         ("00", 2, "not moved: CELL_2_DATABASE_URL is not set: which database has cell 2?"),
-        ("00", 90, "python -m api.router: argument CELL: 90 is no cell from 0 to 89; --help"),
+        ("00", 90, "python -m cells.router: argument CELL: 90 is no cell from 0 to 89; --help"),
         (
             "fg",
             1,
-            "python -m api.router: argument SLOTS: fg is no slot from 00 to ff, and",
+            "python -m cells.router: argument SLOTS: fg is no slot from 00 to ff, and",
         ),
-        ("00-", 1, "python -m api.router: argument SLOTS: 00- is no slot from 00 to ff, and"),
-        ("80-7f", 1, "python -m api.router: argument SLOTS: 80-7f is no slot from 00 to ff, and"),
+        ("00-", 1, "python -m cells.router: argument SLOTS: 00- is no slot from 00 to ff, and"),
+        ("80-7f", 1, "python -m cells.router: argument SLOTS: 80-7f is no slot from 00 to ff, and"),
     ],
 )
 def test_a_slot_or_a_cell_that_is_not_there_moves_nothing(

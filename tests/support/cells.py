@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from api.booking import FENCE
-from api.router.slots import SLOTS, HAProxy, read, write
+from cells.router.slots import SLOTS, HAProxy, read, write
 from demo.embedded.servers import Postgres, Redis
 from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
@@ -80,9 +80,9 @@ class Cells:
         return self.client.post("/rides", data={"distance": distance}, headers=headers)
 
     def move(self, slots: str, cell: int) -> subprocess.CompletedProcess[str]:
-        """`python -m api.router`, as it is run."""
+        """`python -m cells.router`, as it is run."""
         return subprocess.run(
-            [sys.executable, "-m", "api.router", slots, str(cell)],
+            [sys.executable, "-m", "cells.router", slots, str(cell)],
             cwd=PROJECT,
             env=os.environ | self.settings,
             capture_output=True,

@@ -30,7 +30,7 @@ MUTANTS = [
         "two warehouses of one cell are added up",
         "if one.cell == two.cell:",
         "if one.warehouse == two.warehouse:",
-        file="analytics/cells.py",
+        file="cells/total.py",
         tests="fast/test_cells.py",
     ),
     result(

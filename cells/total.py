@@ -1,4 +1,4 @@
-"""`python -m analytics.cells WAREHOUSE...`: one exact total of all cells, from their open tables.
+"""`python -m cells.total WAREHOUSE...`: one exact total of all cells, from their open tables.
 
 Each cell reconciles itself; in the log of its table, its newest run says what the rides add up to,
 block by block, and up to which position they are proven. Spark adds up each table again, and the
@@ -35,7 +35,7 @@ from unified_log.words import aligned, number, printable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAME = "python -m analytics.cells"
+NAME = "python -m cells.total"
 COMPLETE, INCOMPLETE = 0, 1  # the exit status, beside analytics.reconcile's
 
 

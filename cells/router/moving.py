@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from api.booking import FENCE
-from api.router.slots import SLOTS
+from cells.router.slots import SLOTS
 from rocket_rides import revisions
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.locks import Lock

@@ -1,19 +1,19 @@
-"""`python -m api.router SLOTS CELL`: gives slots, such as `00-7f`, to a cell, while rides come in.
+"""`python -m cells.router SLOTS CELL`: gives slots, like `00-7f`, to a cell, while rides come in.
 
 Clients may repeat requests meanwhile: each key takes one ride, over all cells. Once a slot was
 moved, no cell takes its keys unless the map on disk names that cell. If this is killed, running it
 again goes on from there, and running it with the old cell gives the slots back. A crash leaves
 behind, by the step at which it comes:
 
-1. before any of the slots' own cells refuses their keys (`api.router.moving`): nothing.
+1. before any of the slots' own cells refuses their keys (`cells.router.moving`): nothing.
 2. before the keys are copied: requests with such a key get a 503 with Retry-After.
 3. before the map on disk names the new cell: the same, with the keys in both cells.
 4. before the new cell takes the keys: the same.
 5. before HAProxy knows the new cell: the same, until HAProxy is restarted.
 
 A cell that was restored from a backup may lack rides, keys and its fence. Before its API starts,
-`python -m api.router restored CELL` puts the fence up, has all cells forget the keys of rides that
-are lost, and copies into that cell what the others still have of its slots' keys.
+`python -m cells.router restored CELL` puts the fence up, has all cells forget the keys of rides
+that are lost, and copies into that cell what the others still have of its slots' keys.
 
 Whatever the map says, no cell begins to take keys of slots that this was not run for: the map, or
 a database, may be an old one. Where the two differ, this says so.
@@ -29,9 +29,9 @@ from pathlib import Path
 
 import psycopg
 
-from api.router import slots
-from api.router.moving import Keys
-from api.router.slots import CELLS, SLOTS, HAProxy, Slots
+from cells.router import slots
+from cells.router.moving import Keys
+from cells.router.slots import CELLS, SLOTS, HAProxy, Slots
 from rocket_rides.cells import LAST_CELL
 from unified_log import urls
 from unified_log.errors import Refused, Unavailable, in_one_line
@@ -181,7 +181,7 @@ def a_cell(text: str) -> int:
 
 def main() -> None:
     """Move slots, and say how many keys went along."""
-    parser = Parser("python -m api.router", __doc__)
+    parser = Parser("python -m cells.router", __doc__)
     which = f"such as 00-7f,a0, or {RESTORED}"
     parser.add_argument("slots", type=slots_or_restored, metavar="SLOTS", help=which)
     parser.add_argument("cell", type=a_cell, metavar="CELL", help="the number of the cell")
