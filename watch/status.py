@@ -2,13 +2,11 @@
 
     python -m watch.status           one screen
     python -m watch.status --json    everything that is known, as one JSON object in a line
-    python -m watch.status --cells URL...    all cells in one table, as their live pages tell
 
 The exit status is 0 when all is well; 1 when something lags, drifts, disagrees, is dead or is held
 until a person decides, with a line that says what; 2 when that can't be told, because a server
 can't be used; 3 when no fleet runs here, in one line. So it serves as a probe. It reads, and
-changes nothing; it needs the two servers, and not the live page. With --cells it needs the pages
-alone, and the status is that of the worst cell: 2 if a page is away.
+changes nothing; it needs the two servers, and not the live page.
 
 The JSON object has `status` (0 to 3), `problems` (each with `kind`: lags, disagrees, dead, away,
 drift or held; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py and
@@ -19,7 +17,6 @@ and `reason`), `database` (null unless Postgres can be used), `log` (null unless
 """
 
 import argparse
-import asyncio
 import json
 import os
 import re
@@ -35,7 +32,6 @@ import msgspec
 
 from rocket_rides import fleet, settings
 from rocket_rides.settings import Settings
-from rocket_rides.urls import http
 from unified_log import unreachable
 from unified_log.process import Parser, show
 from unified_log.words import plain
@@ -54,14 +50,11 @@ NOT_ASCII = re.compile(r"[^ -~]")
 _as_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
     parser = Parser("python -m watch.status", __doc__)
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    pages = "the cells' live pages"
-    kinds.add_argument("--cells", nargs="+", type=http, metavar="URL", help=pages)
-    return parser.parse_args(arguments)
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    return parser.parse_args()
 
 
 def status(facts: Facts) -> int:
@@ -132,24 +125,10 @@ def of_this_fleet(*, as_json: bool) -> tuple[list[str], int]:
     return [nobody] if nobody else [*screen(facts), ""], found
 
 
-def of_all_cells(urls: list[str]) -> tuple[list[str], int]:
-    """The same about those whose pages are at these URLs."""
-    from watch import cells  # only where somebody asks for it: it takes memory
-
-    told = asyncio.run(cells.ask(urls))
-    known = [each.cell for each in told if each.cell is not None]
-    if len(known) > len({*known}):  # it would count twice
-        return ["two of these pages are the same cell's: give each cell's page once"], 2
-    return [*cells.screen(told), ""], max(status(each.facts) if each.facts else 2 for each in told)
-
-
 def main() -> int:
     """Print the facts, and return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
-    options = parse_options()
-    lines, found = (
-        of_all_cells(options.cells) if options.cells else of_this_fleet(as_json=options.json)
-    )
+    lines, found = of_this_fleet(as_json=parse_options().json)
     show(lines)
     return found
 

@@ -1,10 +1,14 @@
-"""All cells in one table, as their live pages tell their health and totals; all are asked at once.
+"""`python -m cells.status URL...`: all cells in one table, as their live pages tell it.
 
-A page that does not answer is away, and its cell is in no sum: the table's last line says how many
-cells its total is of. Each cell's totals are taken at a position of its own, at which they agree.
+All pages are asked at once. One that does not answer is away, and its cell is in no sum: the
+table's last line says how many cells its total is of. Each cell's totals are taken at a position of
+its own, at which they agree. The exit status is the worst cell's, as `python -m watch.status` has
+it: 2 if a page is away.
 """
 
 import asyncio
+import signal
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import reduce
@@ -15,11 +19,14 @@ import msgspec
 
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.distance import EXACT, NONE
+from rocket_rides.urls import http
 from rocket_rides.words import metres
 from unified_log.errors import in_one_line
+from unified_log.process import Parser, show
 from unified_log.words import DASH, age, aligned, count, number, plain, printable
 from watch.facts import NO_ANSWER, Database, Facts
 from watch.screen import WELL
+from watch.status import status
 from watch.verdict import problems
 
 TIME = 5.0  # seconds; a page may wait three for its own look
@@ -82,3 +89,28 @@ def _row(each: Told) -> tuple[str, ...]:
     behind = max((reader.seconds_behind or 0 for reader in ours), default=0)
     total = DASH if each.total is None else metres(each.total)
     return number(each.cell), health, number(known.rides.taken), total, age(behind), each.url
+
+
+def parse(arguments: Sequence[str] | None = None) -> list[str]:
+    """The URLs of the command line, or the end of the process with one clear line."""
+    parser = Parser("python -m cells.status", __doc__)
+    pages = "the cells' live pages"
+    parser.add_argument("urls", nargs="+", type=http, metavar="URL", help=pages)
+    urls: list[str] = parser.parse_args(arguments).urls
+    return urls
+
+
+def main() -> None:
+    """Print the table, and end the process with the status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
+    told = asyncio.run(ask(parse()))
+    known = [each.cell for each in told if each.cell is not None]
+    if len(known) > len({*known}):  # it would count twice
+        show(["two of these pages are the same cell's: give each cell's page once"])
+        sys.exit(2)
+    show([*screen(told), ""])
+    sys.exit(max(status(each.facts) if each.facts else 2 for each in told))
+
+
+if __name__ == "__main__":
+    main()
