@@ -217,7 +217,7 @@ CLAIMS = {
     ),
     "slots-move": Claim(
         "Across all cells, a key takes one ride, even while its slot moves.",
-        "cells/router/moving.py",
+        "cells/router/keys.py",
         0,
     ),
     "trace": Claim(

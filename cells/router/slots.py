@@ -1,11 +1,10 @@
-"""Which cell has which slot: the map that HAProxy reads, on disk and in its memory.
+"""Which cell has which slot: the map on disk, which HAProxy reads when it starts.
 
 A key's slot is the first two hexadecimal digits of its SHA-256. A line of the map is a slot and the
 number of its cell.
 """
 
 import os
-import socket
 from pathlib import Path
 
 from rocket_rides.cells import LAST_CELL
@@ -13,7 +12,6 @@ from unified_log.errors import Refused
 
 SLOTS = [f"{number:02x}" for number in range(256)]
 CELLS = {str(cell): cell for cell in range(LAST_CELL + 1)}
-TIMEOUT = 5.0  # seconds, for an answer of HAProxy's
 
 Slots = dict[str, int]  # each slot's cell
 
@@ -52,49 +50,12 @@ def write(path: Path, slots: Slots) -> None:
         os.close(folder)
 
 
-class HAProxy:
-    """A running router, by its admin socket. Every method raises Refused where it does not obey."""
-
-    def __init__(self, path: str, map_path: Path) -> None:
-        self._path = path
-        self._map = map_path
-
-    def cells(self) -> set[int]:
-        """The cells that it has a backend for."""
-        names = {line.split(",")[0] for line in self.ask("show stat")}
-        return {cell for cell in CELLS.values() if f"cell_{cell}" in names}
-
-    def require_up(self, cell: int) -> None:
-        """Make sure that it has a backend for that cell, which answers."""
-        rows = [line.split(",") for line in self.ask("show stat")]
-        states = {row[0]: row[17] for row in rows if row[1] == "BACKEND"}
-        if f"cell_{cell}" not in states:
-            raise Refused(f"HAProxy has no backend cell_{cell}: add it, and restart HAProxy")
-        if states[f"cell_{cell}"] != "UP":
-            raise Refused(f"HAProxy finds the API of cell {cell} not ready")
-
-    def set(self, slots: Slots) -> None:
-        """Have its memory say what is on disk. New requests are routed so from then on."""
-        known = dict(line.split()[1:3] for line in self.ask(f"show map {self._map}"))
-        if known.keys() != slots.keys():
-            raise Refused(f"HAProxy has another map in {self._map}: restart it")
-        for slot, cell in slots.items():
-            if known[slot] == str(cell):
-                continue
-            if said := self.ask(f"set map {self._map} {slot} {cell}"):
-                raise Refused(f"HAProxy: {' '.join(said)}")
-
-    def ask(self, command: str) -> list[str]:
-        """The lines of its answer to a command."""
-        try:
-            with socket.socket(socket.AF_UNIX) as asking:
-                asking.settimeout(TIMEOUT)
-                asking.connect(self._path)
-                asking.sendall(f"{command}\n".encode())
-                with asking.makefile() as answer:
-                    lines = [line.strip() for line in answer if line.strip()]
-        except OSError as error:
-            raise Refused(f"HAProxy can't be reached at {self._path}: {error}") from None
-        if lines and lines[0].startswith(("Unknown", "Permission", "Can't")):
-            raise Refused(f"HAProxy: {lines[0]}")
-        return lines
+def ranges(chosen: set[str]) -> str:
+    """Slots as the command line takes them, such as `00-7f,a0`."""
+    numbers = sorted(int(slot, 16) for slot in chosen)
+    first = [number for number in numbers if number - 1 not in numbers]
+    last = [number for number in numbers if number + 1 not in numbers]
+    return ",".join(
+        f"{one:02x}" if one == two else f"{one:02x}-{two:02x}"
+        for one, two in zip(first, last, strict=True)
+    )

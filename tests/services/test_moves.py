@@ -14,8 +14,9 @@ import pytest
 
 from api.booking import FENCE
 from cells.router import slots
-from cells.router.__main__ import Step, move, some_slots
-from cells.router.moving import Keys
+from cells.router.__main__ import some_slots
+from cells.router.keys import Keys
+from cells.router.move import Step, move
 from cells.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
 from tests.support.api import MAYBE_TAKEN, is_problem

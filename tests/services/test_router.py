@@ -5,7 +5,7 @@ from hashlib import sha256
 import httpx
 import pytest
 
-from cells.router import moving
+from cells.router import keys
 from cells.router.slots import SLOTS
 from rocket_rides.cells import CELL_SIZE
 from tests.support.api import FORM, ask, statuses
@@ -61,7 +61,7 @@ def test_a_cell_that_is_down_takes_no_other_along(own_cells: Cells) -> None:
 def test_router_and_database_agree_on_a_keys_slot(cells: Cells, key: str) -> None:
     """Also on keys that the API refuses."""
     [slot] = cells.worlds[0].connection.execute(
-        f"SELECT {moving.SLOT} FROM (SELECT %s::text AS key) given", [key]
+        f"SELECT {keys.SLOT} FROM (SELECT %s::text AS key) given", [key]
     ).fetchone() or [""]
     assert slot == sha256(key.encode()).hexdigest()[:2]
     cells.router.set(dict.fromkeys(SLOTS, 0) | {slot: 2})  # which the router does not have

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from cells.router.__main__ import move
+from cells.router.move import move
 from cells.router.slots import read
 from tests.support.cells import Cells
 from unified_log.errors import Unavailable

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from api.booking import FENCE
-from cells.router.slots import SLOTS, HAProxy, read, write
+from cells.router.haproxy import HAProxy
+from cells.router.slots import SLOTS, read, write
 from demo.embedded.servers import Postgres, Redis
 from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
