@@ -48,7 +48,7 @@ TAKE_RIDE = Prepared("take_ride", TAKE)
 TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY, "idempotency_keys_pkey")
 FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
 KEYS = "idempotency_keys"
-FENCE = "idempotency_keys_fence"  # against keys that go to another cell: see `api.router.moving`
+FENCE = "idempotency_keys_fence"  # against keys that go to another cell: see `cells.router.keys`
 
 
 class Ride(NamedTuple):

@@ -5,7 +5,7 @@ to disagree about what was asked, and for whom.
 
 WSGI folds `-` and `_` in the names of headers into one, and granian passes on the last of those
 that it folded. So nothing here tells an `Idempotency_Key` from an `Idempotency-Key`: a gateway
-must, as `api/router/haproxy.cfg` does. Granian's other interfaces do pass names on as they came,
+must, as `cells/router/haproxy.cfg` does. Granian's other interfaces do pass names on as they came,
 and cost a POST 40 % more of the API's processor time, since each request goes through an event
 loop to the thread that answers it.
 """
