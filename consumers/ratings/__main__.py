@@ -1,7 +1,7 @@
 """`python -m consumers.ratings NAME`: reads the log and counts the ratings and their stars.
 
-It guarantees what a total does (`python -m consumers`), in the same way: every rating counts once,
-and the sum moves with the checkpoint, in one transaction. A crash leaves the same behind.
+It guarantees what a total does (`python -m consumers.totals`), in the same way: every rating counts
+once, and the sum moves with the checkpoint, in one transaction. A crash leaves the same behind.
 """
 
 from consumers.main import main

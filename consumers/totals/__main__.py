@@ -1,4 +1,4 @@
-"""`python -m consumers NAME`: reads the log and keeps the running total of all rides.
+"""`python -m consumers.totals NAME`: reads the log and keeps the running total of all rides.
 
 Beside the metres it counts the rides: a lost and a doubled ride of one length would cancel in them.
 It guarantees that every ride counts once. The log may repeat a ride (it is skipped), lose one (the
@@ -27,7 +27,7 @@ from unified_log.readers.report import Report
 
 def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
-    name = running.parse_name("consumers", __doc__)
+    name = running.parse_name("consumers.totals", __doc__)
     config, stop = service.begin_consumer(name)
     report = RideByRide(name) if config.print_rides else Report(name)
     running.run(name, Total, [report, resets], config, stop, config.crash_rate)

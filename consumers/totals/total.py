@@ -1,4 +1,4 @@
-"""The running total of all rides, in metres, and their number: the handler of `consumers`."""
+"""The running total of all rides, in metres, and their number: the handler of a total."""
 
 import logging
 from collections.abc import Sequence

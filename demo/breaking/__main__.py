@@ -14,7 +14,7 @@ from unified_log.process import Parser
 
 LATECOMER = """\
 One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).
-  .venv/bin/honcho run .venv/bin/python -m consumers latecomer
+  .venv/bin/honcho run .venv/bin/python -m consumers.totals latecomer
   .venv/bin/honcho run .venv/bin/python -m consumers.remove total latecomer   # afterwards"""
 
 

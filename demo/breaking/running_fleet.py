@@ -12,7 +12,7 @@ from rocket_rides.fleet import LOCK, NAME, no_fleet_on
 from rocket_rides.settings import Settings
 from unified_log.errors import Unavailable
 
-TOTALS, ROLLUP, RECEIPTS = "consumers", "consumers.rollup", "consumers.receipts"
+TOTALS, ROLLUP, RECEIPTS = "consumers.totals", "consumers.rollup", "consumers.receipts"
 SIMULATOR = "demo.simulator"
 # Waits for the end of its standard input, which comes even if we are killed: only we hold it.
 CONTINUE_LATER = 'read -r _; kill -CONT "$@"'

@@ -16,7 +16,7 @@ from rocket_rides import sessions
 from rocket_rides.settings import DEMO_SECRET
 
 STREAMER = ["streamer"]
-TOTALS = (["consumers", "consumer0"], ["consumers", "consumer1"])
+TOTALS = (["consumers.totals", "consumer0"], ["consumers.totals", "consumer1"])
 ROLLUP = ["consumers.rollup"]
 WORKERS = (["consumers.receipts", "receipts0"], ["consumers.receipts", "receipts1"])
 # The ride up to which every total is exact; none until all consumers have a checkpoint.

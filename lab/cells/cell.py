@@ -27,7 +27,7 @@ PORT = 8000  # on a host of its own
 COMMANDS = {
     "api": ["api"],
     "streamer": ["streamer"],
-    "total": ["consumers", "total"],
+    "total": ["consumers.totals", "total"],
     "rollup": ["consumers.rollup"],
 }
 # Its own processes come by the socket in its folder; whoever moves slots, over the network.

@@ -31,7 +31,7 @@ READERS = (*CONSUMERS, *ROLLUPS, *RECEIPTS, *RATINGS)
 COMMANDS = {
     "api": ["api"],
     **{name: ["streamer"] for name in STREAMERS},
-    **{name: ["consumers", name] for name in CONSUMERS},
+    **{name: ["consumers.totals", name] for name in CONSUMERS},
     **{name: ["consumers.rollup"] for name in ROLLUPS},
     **{name: ["consumers.receipts", name] for name in RECEIPTS},
     **{name: ["consumers.ratings", name] for name in RATINGS},

@@ -88,7 +88,7 @@ def test_in_transaction_mode_every_process_refuses_in_one_sentence(world: World)
             world.service("migrations"),
             world.service("api", API_PORT="65000"),
             world.service("streamer"),
-            world.service("consumers", "consumer0"),
+            world.service("consumers.totals", "consumer0"),
             world.service("consumers.rollup"),
             world.service("consumers.receipts", "one", **receiver),
             world.service("analytics.reconcile"),

@@ -20,8 +20,8 @@ EMITTED = ("reconciliations", "resets", "recomputations")
 def test_a_millimetre_is_found_and_repaired_while_rides_keep_arriving(books: Books) -> None:
     world = books.world
     world.service("streamer")
-    consumer = world.service("consumers", "consumer0")
-    world.service("consumers", "witness")
+    consumer = world.service("consumers.totals", "consumer0")
+    world.service("consumers.totals", "witness")
     over = threading.Event()
     connection = world.connect()
 

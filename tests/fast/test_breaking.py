@@ -37,8 +37,9 @@ def test_without_a_way_it_says_which_there_are(
 def test_a_process_with_the_number_of_a_fleet_that_has_ended_is_no_fleet(tmp_path: Path) -> None:
     """Although something of ours is a consumer."""
     (tmp_path / LOCK).write_text(f"{os.getpid()} 1")
-    (tmp_path / "consumers.py").write_text("input()")
-    command = [sys.executable, "-m", "consumers", "elsewhere"]
+    (tmp_path / "consumers").mkdir()
+    (tmp_path / "consumers/totals.py").write_text("input()")
+    command = [sys.executable, "-m", "consumers.totals", "elsewhere"]
     with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE) as consumer:
         with pytest.raises(Unavailable, match="no fleet runs on "):
             running_fleet(Settings.model_construct(data_dir=tmp_path))

@@ -18,7 +18,7 @@ FOR_EXPORTING = (
 PROCESSES = (
     "api.app",
     "streamer.__main__",
-    "consumers.__main__",
+    "consumers.totals.__main__",
     "consumers.ratings.__main__",
     "consumers.rollup.__main__",
     "consumers.receipts.__main__",

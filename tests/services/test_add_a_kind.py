@@ -49,7 +49,7 @@ def test_the_page_is_short() -> None:
 def test_a_kind_that_is_added_while_the_fleet_runs_counts_through_crashes_and_a_lost_log(
     world: World,
 ) -> None:
-    total = world.service("consumers", "consumer0", CRASH_RATE="0.2").says("stands at")
+    total = world.service("consumers.totals", "consumer0", CRASH_RATE="0.2").says("stands at")
     world.service("streamer", DOUBLE_SEND_RATE="0.2").says("leading")
     world.take(1, 2)
     attach(world)

@@ -20,7 +20,7 @@ def test_a_state_that_is_gone_is_said_with_the_way_to_bring_it_back(world: World
     consumer = world.consumer()
     world.take(4, 5)
     world.connection.execute("DELETE FROM streamer_state")
-    services = [world.service("streamer"), world.service("consumers", "other")]
+    services = [world.service("streamer"), world.service("consumers.totals", "other")]
     for service in services:
         service.says("streamer_state is empty")
     with pytest.raises(StateLost) as lost:
@@ -156,7 +156,7 @@ def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World) -> None
     world.send(1, 2, 3)
     for each in ("bystander", name):
         catch_up(world.consumer(each))
-    running = world.service("consumers", name).says("stands at")
+    running = world.service("consumers.totals", name).says("stands at")
     world.connection.execute("DELETE FROM consumer_states WHERE name = %s", [name])
     world.send(4)
     running.says(f"{name} has a checkpoint, at position {world.start + 3}, but no total")

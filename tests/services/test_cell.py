@@ -29,7 +29,7 @@ REFUSING = [
     "api",
     "streamer",
     "unified_log.repair",
-    "consumers consumer0",
+    "consumers.totals consumer0",
     "consumers.ratings stars",
     "consumers.rollup",
     "consumers.rollup.aside list",
@@ -149,7 +149,7 @@ def test_a_number_that_no_cell_has_is_refused_and_nothing_moves(empty: World) ->
 def test_a_service_without_a_number_takes_the_databases(empty: World) -> None:
     assert empty.service("migrations", CELL="7").ends() == 0
     empty.take(1)
-    empty.service("consumers", "consumer0")
+    empty.service("consumers.totals", "consumer0")
     empty.service("streamer")
     eventually(lambda: empty.standing() == empty.truth, "a total")
 

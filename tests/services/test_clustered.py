@@ -17,7 +17,7 @@ from tests.support.world import eventually
 
 PROCESSES: dict[str, list[str]] = {
     "streamer": [],
-    "consumers": ["consumer0"],
+    "consumers.totals": ["consumer0"],
     "consumers.rollup": [],
     "consumers.receipts": ["receipts0"],
     "unified_log.log": [],
@@ -69,7 +69,10 @@ def test_a_server_with_all_slots_holds_the_log_and_others_are_refused_once(
         streamer = world.service("streamer").says("CLUSTERDOWN")
         cluster(one, "ADDSLOTSRANGE", 0, 16383)
         world.take(1, 2, 3)
-        readers = [world.service("consumers", "consumer0"), world.service("consumers.rollup")]
+        readers = [
+            world.service("consumers.totals", "consumer0"),
+            world.service("consumers.rollup"),
+        ]
         eventually(lambda: world.standing() == world.truth and is_complete(world))
         for process in [streamer, *readers]:  # one streamer at a time asks Redis
             assert process.stop() == 0

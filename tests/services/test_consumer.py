@@ -259,7 +259,7 @@ def test_a_gap_whose_rides_are_gone_is_healed(world: World) -> None:
 @each_stream_server
 def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: World) -> None:
     assert 0.1 <= IDLE_ROUND <= 0.9  # a missing tail is to be healed within about a second
-    world.service("consumers", "idle").says("stands at")
+    world.service("consumers.totals", "idle").says("stands at")
     eventually(lambda: b"blocked_clients:1" in bytes(world.log().redis.info("clients")))  # type: ignore[arg-type]
     states = "SELECT state FROM pg_stat_activity WHERE application_name ^@ 'reader total idle'"
 
@@ -281,7 +281,7 @@ def reads_so_far(world: World) -> int:
 
 @each_stream_server
 def test_a_consumer_waits_for_its_servers(world: World) -> None:
-    consumer = world.service("consumers", "consumer0", CRASH_RATE="0.3").says("stands at")
+    consumer = world.service("consumers.totals", "consumer0", CRASH_RATE="0.3").says("stands at")
     world.service("streamer", DOUBLE_SEND_RATE="0.3").says("leading")
     for disaster in (world.postgres, world.redis):
         world.take(*range(1, 50))

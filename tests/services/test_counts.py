@@ -132,7 +132,7 @@ def test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (["consumers", "consumer0"], "consumer0"),
+        (["consumers.totals", "consumer0"], "consumer0"),
         (["consumers.rollup"], "rollup"),
     ],
     ids=["a total", "the rollup"],

@@ -76,7 +76,7 @@ def fleet(world: World, secure: Secure) -> Iterator[Api]:
     migrations = world.service("migrations", **as_user)
     assert migrations.process.wait(30) == 0, migrations.output.read_text()
     world.service("streamer", **as_user)
-    world.service("consumers", "consumer0", **as_user)
+    world.service("consumers.totals", "consumer0", **as_user)
     world.service("consumers.rollup", **as_user)
     with Receiver() as receiver:
         Staff(world, receiver).service("one", **as_user)

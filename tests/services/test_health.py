@@ -34,7 +34,7 @@ def is_at_work_now(world: World, session: str, silence: float = SILENCE) -> bool
     ("command", "session"),
     [
         (["streamer"], sessions.STREAMER),
-        (["consumers", "käufer"], sessions.reader("total", "käufer")),
+        (["consumers.totals", "käufer"], sessions.reader("total", "käufer")),
         (["consumers.rollup"], ROLLUP),
     ],
     ids=lambda given: given if isinstance(given, str) else "-".join(given),
@@ -75,7 +75,7 @@ def test_a_leader_that_can_send_nothing_is_not_well(world: World) -> None:
 
 def test_a_process_that_hangs_is_not_well(world: World) -> None:
     """Its session stays, and says nothing any more."""
-    service = world.service("consumers", "consumer0")
+    service = world.service("consumers.totals", "consumer0")
     session = sessions.reader("total", "consumer0")
     patience = 2.0  # seconds; an idle consumer's rounds take 0.5
     eventually(lambda: is_at_work_now(world, session, patience))

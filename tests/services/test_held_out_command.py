@@ -138,7 +138,7 @@ def test_a_consumer_does_not_count_what_is_dropped_before_it_begins(
     say("retry", *TOTAL0, rides[0])
     with transaction(world) as person:
         held_out.change(person, held_out.parse(["drop", *TOTAL0, str(rides[0])]))
-        world.service("consumers", "consumer0")
+        world.service("consumers.totals", "consumer0")
         eventually(lambda: world.waiting == 1)
         person.commit()
     world.send(5)

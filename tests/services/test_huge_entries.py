@@ -112,7 +112,7 @@ def test_huge_entries_are_set_aside_by_every_reader_in_little_memory(
 ) -> None:
     world.send(1)
     readers = [
-        world.service("consumers", "consumer0"),
+        world.service("consumers.totals", "consumer0"),
         world.service("consumers.ratings", "ratings0"),
         world.service("consumers.rollup"),
         staff.service("one"),

@@ -68,7 +68,7 @@ def test_a_gap_is_not_healed_with_the_rides_that_a_policy_leaves(
     world.send(10, 20, 40)
     flush(world)
     hide(world, "rides")
-    consumer = limited.service("consumers", "consumer0")
+    consumer = limited.service("consumers.totals", "consumer0")
     consumer.says(f"WARNING {SAID.format('rides')}; trying again until it works")
     assert world.standing() == (world.start + 3, Decimal(6))
     show(world, "rides")

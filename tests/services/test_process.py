@@ -13,14 +13,21 @@ from unified_log.process import Stop
 from unified_log.readers import running
 from unified_log.readers.checkpoint import Place
 
-PROCESSES = ["analytics.nightly", "api", "streamer", "consumers", "migrations", "demo.embedded"]
+PROCESSES = [
+    "analytics.nightly",
+    "api",
+    "streamer",
+    "consumers.totals",
+    "migrations",
+    "demo.embedded",
+]
 
 
 @pytest.mark.parametrize("module", PROCESSES)
 def test_every_process_refuses_a_bad_setting_without_a_traceback(
     module: str, tmp_path: Path
 ) -> None:
-    arguments = ["consumer0"] if module == "consumers" else []
+    arguments = ["consumer0"] if module == "consumers.totals" else []
     said = tmp_path / "said"
     ended = Process(module, arguments, {"API_PORT": "many", "PATH": "/usr/bin"}, said)
     assert ended.wait(PATIENCE) == 2

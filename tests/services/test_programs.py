@@ -14,7 +14,6 @@ from tests.support.world import PATIENCE
 PROGRAMS = [command.text.split()[2] for command in pages.programs(PROJECT)]
 # Programs that become others, and tell of those.
 OTHERS = {
-    "consumers.totals": "python -m consumers",
     "demo.honcho": "honcho",
     "demo.nightly": "python -m analytics.nightly",
 }

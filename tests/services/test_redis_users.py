@@ -90,7 +90,7 @@ def test_each_process_has_the_rights_that_it_needs(
     control.script_flush()
     world.take(*[1] * 300)
     streamer = world.service("streamer", **of("streamer"))
-    world.service("consumers", "consumer0", **of("consumers"))
+    world.service("consumers.totals", "consumer0", **of("consumers.totals"))
     world.service("consumers.rollup", **of("consumers.rollup"))
     worker = {"CLAIM_AFTER": "1", "SWEEP_AFTER": "1", **of("consumers.receipts")}
     # A member that died has left some entries behind.

@@ -87,7 +87,7 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     assert catch_up(past)[1] == 70
     late = world.start + 2
     world.service("streamer").says(f"never sent: records {late}; python -m unified_log.repair")
-    reading = world.service("consumers", "reading").says("stands at")
+    reading = world.service("consumers.totals", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
     repairer = world.service("unified_log.repair").says(
         f"repaired; the log will never contain these records: {late}"

@@ -93,7 +93,7 @@ def test_a_reset_past_what_was_sent_is_superseded_and_costs_no_ride(world: World
 
 def test_an_idle_consumer_is_reset_and_says_so(world: World) -> None:
     world.send("0.001", "0.002")
-    process = world.service("consumers", "consumer0").says("stands at")
+    process = world.service("consumers.totals", "consumer0").says("stands at")
     eventually(lambda: world.standing() == world.truth)
     corrupt(world)
     with world.connection.transaction():  # in between, it would apply the older one

@@ -37,7 +37,7 @@ def test_a_ride_is_one_trace_from_its_post_to_its_webhook(
     """Whether or not the client began it. Streamer and readers have batches: they link to it."""
     world, settings = staff.world, collector.settings
     staff.service(**settings).says("delivers receipts")
-    world.service("consumers", "consumer0", **settings).says("stands at")
+    world.service("consumers.totals", "consumer0", **settings).says("stands at")
     world.service("streamer", **settings).says("leading")
     api = Api(world, **settings)
     headers = {"traceparent": clients, "tracestate": "vendor=x"} if clients else {}

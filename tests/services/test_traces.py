@@ -92,7 +92,7 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
     services = {
         "api": api.service,
         "streamer": world.service("streamer", **json_logs),
-        "consumers": world.service("consumers", "main", **json_logs),
+        "consumers.totals": world.service("consumers.totals", "main", **json_logs),
         "consumers.ratings": world.service("consumers.ratings", "main", **json_logs),
         "consumers.rollup": world.service("consumers.rollup", **json_logs),
         "consumers.receipts": staff.service("main", **json_logs),
@@ -102,10 +102,10 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
     eventually(lambda: staff.outcomes() == 1, "the receipt")
     services["consumers.rollup"].says(" marked, ")
     world.log().redis.xadd(world.stream, dict.fromkeys(("data", *HEADERS), PARENT))
-    services["consumers"].says("malformed entry")
+    services["consumers.totals"].says("malformed entry")
     world.postgres.stop()
     assert api.post("2", **HEADERS).status_code == 503
-    eventually(lambda: services["consumers"].said("can't be reached"), "the outage")
+    eventually(lambda: services["consumers.totals"].said("can't be reached"), "the outage")
     world.postgres.start()
     about: dict[str, list[dict[str, Any]]] = {}
     for name, service in services.items():
@@ -115,9 +115,11 @@ def test_every_process_writes_objects_which_name_what_they_are_about(staff: Staf
         assert all(event.keys() >= {"time", "level", "logger", "message"} for event in about[name])
     [taken] = [event for event in about["api"] if event.get("ride_id") == ride]
     [refused] = [event for event in about["api"] if "answers 503" in event["message"]]
-    [aside] = [event for event in about["consumers"] if "malformed entry" in event["message"]]
+    [aside] = [
+        event for event in about["consumers.totals"] if "malformed entry" in event["message"]
+    ]
     assert {event["trace_id"] for event in (taken, refused, aside)} == {TRACE.id}
-    for name in ("streamer", "consumers", "consumers.rollup", "consumers.receipts"):
+    for name in ("streamer", "consumers.totals", "consumers.rollup", "consumers.receipts"):
         assert TRACE.id in {event.get("trace_id") for event in about[name]}, name
-    for name in ("consumers", "consumers.receipts"):
+    for name in ("consumers.totals", "consumers.receipts"):
         assert {event["consumer"] for event in about[name]} == {"main"}

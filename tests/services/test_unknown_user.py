@@ -82,7 +82,7 @@ def named(world: World) -> Iterator[dict[str, str]]:
 SERVICES = (
     ("api",),
     ("streamer",),
-    ("consumers", "consumer0"),
+    ("consumers.totals", "consumer0"),
     ("consumers.rollup",),
     ("consumers.receipts", "one"),
     ("demo.simulator",),

@@ -26,7 +26,7 @@ def at_work(world: World, staff: Staff) -> None:
     """Start all services, take rides, and wait until every service has and shows them."""
     api = Api(world)
     for name in TOTALS:
-        world.service("consumers", name)
+        world.service("consumers.totals", name)
     world.service("consumers.rollup")
     staff.service()
     world.service("streamer")

@@ -61,7 +61,7 @@ def eventually(
 
 
 class Consumer(Reader[Total]):
-    """A consumer of the kind `python -m consumers`."""
+    """A consumer of the kind `python -m consumers.totals`."""
 
     @property
     def total(self) -> Decimal:
