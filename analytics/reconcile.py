@@ -19,6 +19,7 @@ Only one run at a time: the session that emits the result holds an advisory lock
 """
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -121,8 +122,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
     from analytics.report.text import as_text
 
     try:
-        sys.stdout.write(as_text(result))
-        sys.stdout.flush()
+        logs.say(as_text(result).removesuffix("\n"))
     except OSError:  # nobody is reading; discard what Python would still flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     files: list[tuple[Path | None, Callable[[], bytes]]] = [
@@ -134,7 +134,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
             if path:
                 path.write_bytes(content())
         except (OSError, psycopg.Error) as error:
-            sys.stderr.write(f"can't write {path}: {errors.in_one_line(error)}\n")
+            logs.say(f"can't write {path}: {errors.in_one_line(error)}", logging.ERROR)
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def main() -> None:
             status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""
-        sys.stderr.write(f"not reconciled: {nobody or errors.in_one_line(reason)}\n")
+        logs.say(f"not reconciled: {nobody or errors.in_one_line(reason)}", logging.ERROR)
         raise SystemExit(COULD_NOT_RUN) from None
     except (SystemExit, KeyboardInterrupt):
         raise

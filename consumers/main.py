@@ -11,6 +11,10 @@ def main(handler: type[H], description: str | None, called: str = "consumer") ->
 
     It has the fleet's injected crashes, and its telemetry, in which it is `called` so.
     """
-    name = running.parse_name(running.program(), description)
-    config, stop = service.begin_consumer(name, called)
-    running.run(name, handler, [Report(name)], config, stop, config.crash_rate)
+
+    def run() -> None:
+        name = running.parse_name(running.program(), description)
+        config, stop = service.begin_consumer(name, called)
+        running.run(name, handler, [Report(name)], config, stop, config.crash_rate)
+
+    service.run(run)

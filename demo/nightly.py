@@ -16,7 +16,7 @@ from pathlib import Path
 from analytics.nightly import child
 from analytics.nightly.__main__ import main
 from demo.install import environment, java
-from rocket_rides import optional
+from rocket_rides import optional, service
 from unified_log.process import Stop
 
 logger = logging.getLogger(__name__)
@@ -46,4 +46,4 @@ def is_wanted() -> bool:
 
 
 if __name__ == "__main__":
-    optional.run("the reconciler", partial(main, install))
+    service.run(partial(optional.run, "the reconciler", partial(main, install)))

@@ -16,7 +16,7 @@ from typing import Any
 from demo.breaking.attempt import run
 from demo.breaking.healing import Kind, Say
 from demo.breaking.ways import WAYS
-from rocket_rides import optional
+from rocket_rides import optional, service
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import Settings
 from unified_log import process
@@ -120,4 +120,4 @@ def in_the_demo(config: Settings) -> Demolition | None:
 
 if __name__ == "__main__":
     process.take_no_arguments("demo.page", __doc__)
-    optional.run("the live page", partial(main, in_the_demo))
+    service.run(partial(optional.run, "the live page", partial(main, in_the_demo)))

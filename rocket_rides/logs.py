@@ -1,10 +1,9 @@
 """What a process says: a line for each event, on stdout, for a person or for a program.
 
-With LOG_FORMAT=json each line is an object, and so is whatever else the process, or Python itself,
-would print: a refusal, a traceback, a report.
+With LOG_FORMAT=json each line is an object, and so are warnings, the traceback of what nobody has
+caught, and what a program says to a person (`say`): a report, or why it ends.
 """
 
-import io
 import logging
 import sys
 import threading
@@ -28,20 +27,29 @@ def begin(level: str, style: str, **about: str) -> None:
     honcho, or the container, adds the process' name to a text.
     """
     formatter = objects(_program(), **about) if style == JSON else _Text()
-    output = Output(sys.__stdout__ if style == JSON else sys.stdout)
+    output = Output(sys.stdout)
     output.setFormatter(formatter)
     logging.basicConfig(handlers=[output], level=level, force=True)
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(logging.ERROR)
     if style == JSON:
-        sys.stdout = _Written(output, "stdout", logging.INFO)
-        sys.stderr = _Written(output, "stderr", logging.ERROR)
         sys.excepthook = _uncaught
         threading.excepthook = _uncaught_in_a_thread
         sys.unraisablehook = lambda lost: _uncaught(
             lost.exc_type, lost.exc_value, lost.exc_traceback
         )
         logging.captureWarnings(True)
+
+
+def say(text: str, level: int = logging.INFO) -> None:
+    """Say to a person, on stdout or as an error on stderr; in JSON, it is an event like all others.
+
+    Raises OSError where a text can't be written.
+    """
+    if any(isinstance(handler.formatter, JsonFormatter) for handler in logging.root.handlers):
+        logging.getLogger(_program()).log(level, "%s", text)
+    else:
+        print(text, file=sys.stderr if level >= logging.ERROR else sys.stdout, flush=True)
 
 
 def objects(process: str, **about: str) -> logging.Formatter:
@@ -76,43 +84,6 @@ class _Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return "\n".join(map(escaped, super().format(record).split("\n")))
-
-
-class _Written(io.TextIOBase):
-    """A standard stream: each text that is written to it, up to an end of line, is an event.
-
-    An error of the real stream is raised to whoever writes, as always.
-    """
-
-    def __init__(self, output: Output, name: str, level: int) -> None:
-        self._output = output
-        self._name = name
-        self._level = level
-        self._of_thread = threading.local()
-
-    def fileno(self) -> int:
-        """The real stream's."""
-        return self._output.stream.fileno()
-
-    def write(self, text: str) -> int:
-        """Take text as `print` writes it: in pieces, the last of which ends the line."""
-        begun = self._of_thread.begun = getattr(self._of_thread, "begun", "") + text
-        if begun.endswith("\n"):
-            self.flush()
-        return len(text)
-
-    def flush(self) -> None:
-        """Write what this thread has begun; Python does so, too, when it exits."""
-        whole = getattr(self._of_thread, "begun", "")
-        self._of_thread.begun = ""
-        if whole:
-            event = self._output.format(written(whole, self._name, self._level))
-            self._output.acquire()  # as for the events of loggers: a line is never divided
-            try:
-                self._output.stream.write(f"{event}\n")
-                self._output.stream.flush()
-            finally:
-                self._output.release()
 
 
 def _uncaught(

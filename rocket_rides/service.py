@@ -5,6 +5,8 @@ The rest of running a process is in `unified_log.process` and `unified_log.reade
 
 import gc
 import logging
+import sys
+from collections.abc import Callable
 
 from rocket_rides import logs, settings, telemetry, time_zone
 from rocket_rides.fleet import end_with_honcho
@@ -32,6 +34,17 @@ def stop_on_signals() -> Stop:
     stop = Stop().on_signals()
     end_with_honcho(stop.ask)
     return stop
+
+
+def run(main: Callable[[], object]) -> None:
+    """Run the process whose `main` this is. In JSON, the sentence that it ends with is an event."""
+    try:
+        main()
+    except SystemExit as end:
+        if not isinstance(end.code, str):
+            raise
+        logs.say(end.code, logging.CRITICAL)
+        sys.exit(1)
 
 
 def begin_consumer(name: str, service: str = "consumer") -> tuple[Settings, Stop]:

@@ -1,9 +1,9 @@
 """The settings of a fleet's processes: read from the environment, checked once, at start."""
 
 import base64
+import logging
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from pathlib import Path
@@ -324,12 +324,11 @@ def forget_libpq_variables() -> None:
 def require_signing_secrets(config: Settings) -> list[str]:
     """What receipts are signed with, or end the process with one clear line."""
     if not config.signing_secrets:
-        print(  # noqa: T201
+        reason = (
             "RECEIPT_SECRET is not set, and only the demo signs receipts without it:"
-            ' echo "RECEIPT_SECRET=whsec_$(openssl rand -base64 32)" >> .env',
-            file=sys.stderr,
+            ' echo "RECEIPT_SECRET=whsec_$(openssl rand -base64 32)" >> .env'
         )
-        raise SystemExit(2)
+        _refuse([reason])
     return config.signing_secrets
 
 
@@ -337,7 +336,7 @@ def _refuse(reasons: Iterable[str]) -> NoReturn:
     if os.environ.get("LOG_FORMAT", "").lower() == logs.JSON:
         logs.begin("INFO", logs.JSON)
     for reason in reasons:
-        print(reason, file=sys.stderr)  # noqa: T201
+        logs.say(reason, logging.ERROR)
     raise SystemExit(2)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from rocket_rides import fleet, service, settings, telemetry
+from rocket_rides import fleet, logs, service, settings, telemetry
 from rocket_rides.settings import Settings
 from unified_log import process
 from watch.broadcast import WRITE_TIME
@@ -53,7 +53,7 @@ def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) ->
         application,
         sock=listener,
         access_log=None,
-        print=lambda _: print(f"Listening on http://{config.page_address}", flush=True),  # noqa: T201
+        print=lambda _: logs.say(f"Listening on http://{config.page_address}"),
         keepalive_timeout=IDLE_TIME,
         lingering_time=1,
         auto_decompress=False,  # no browser compresses a form
@@ -86,4 +86,4 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
 
 
 if __name__ == "__main__":
-    main()
+    service.run(main)

@@ -101,4 +101,4 @@ def main(install: attempts.Install = lambda *_: None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    service.run(main)
