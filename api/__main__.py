@@ -21,7 +21,7 @@ from granian.log import LogLevels
 from granian.server import Server
 
 import api.app  # noqa: F401 (imported once, before the workers are forked)
-from rocket_rides import fleet, revisions, service, settings
+from rocket_rides import fleet, logs, revisions, service, settings
 from unified_log import database, process
 from unified_log.errors import Refused, Unavailable, in_one_line
 
@@ -79,9 +79,9 @@ def main() -> None:
         workers_kill_timeout=3,
         log_level=LogLevels.error,
     )
-    print(f"Listening on http://{config.api_address}", flush=True)  # noqa: T201
+    logs.say(f"Listening on http://{config.api_address}")
     sys.exit(server.serve())
 
 
 if __name__ == "__main__":
-    main()
+    service.run(main)
