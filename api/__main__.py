@@ -21,7 +21,7 @@ from granian.log import LogLevels
 from granian.server import Server
 
 import api.app  # noqa: F401 (imported once, before the workers are forked)
-from rocket_rides import fleet, logs, revisions, service, settings
+from rocket_rides import logs, revisions, service, settings
 from unified_log import database, process
 from unified_log.errors import Refused, Unavailable, in_one_line
 
@@ -59,7 +59,6 @@ def main() -> None:
     service.begin(config)
     refuse_a_taken_port(config.api_host, config.api_port)
     refuse_the_wrong_database(config.postgres_url, config.cell)
-    fleet.end_with_honcho(process.terminate)
     server = Server(
         "api.app:create_app",
         factory=True,

@@ -3,7 +3,7 @@
 `make fleet` starts without them, to start sooner: only a run needs them, and the first one has
 `python -m demo.install` fetch them. That happens only in the .venv that make created. A kill leaves
 an unfinished installation, which the next one repairs. In a fleet it does not end when it can't
-work (`rocket_rides.optional`). In all else this is `python -m analytics.nightly`.
+work (`demo.optional`). In all else this is `python -m analytics.nightly`.
 """
 
 import logging
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from analytics.nightly import child
 from analytics.nightly.__main__ import main
+from demo import optional
 from demo.install import environment, java
-from rocket_rides import optional, service
+from rocket_rides import service
 from unified_log.process import Stop
 
 logger = logging.getLogger(__name__)

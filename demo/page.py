@@ -2,7 +2,7 @@
 
 They are there where honcho started this process, both servers are the embedded ones, and only this
 machine reaches the page. Anywhere else there is neither a button nor a route, just as in
-`python -m watch`. In a fleet it does not end when it can't work (`rocket_rides.optional`).
+`python -m watch`. In a fleet it does not end when it can't work (`demo.optional`).
 """
 
 import asyncio
@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from demo import optional
 from demo.breaking.attempt import run
 from demo.breaking.healing import Kind, Say
 from demo.breaking.ways import WAYS
-from rocket_rides import optional, service
-from rocket_rides.fleet import NAME
+from demo.optional import NAME
+from rocket_rides import service
 from rocket_rides.settings import Settings
 from unified_log import process
 from unified_log.errors import in_one_line

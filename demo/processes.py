@@ -1,15 +1,19 @@
-"""A Procfile's processes, which honcho runs, and how their lines look."""
+"""A Procfile's processes, which honcho runs and which end with it, and how their lines look."""
 
 import logging
 import multiprocessing
 import os
 import signal
 import threading
+from functools import partial
+from multiprocessing import Queue
 
 from honcho.manager import Manager
 from honcho.printer import Message, Printer
+from honcho.process import Popen, Process
 
 from rocket_rides import logs
+from rocket_rides.parent_death import die_with_parent, preexec_die_with_parent
 
 
 class Lines(Printer):  # type: ignore[misc]
@@ -46,12 +50,30 @@ class Objects(Lines):
             print(line, file=self.output, flush=True)
 
 
+class Lasting(Process):  # type: ignore[misc]
+    """A process that lasts no longer than honcho does, however that ends (on Linux).
+
+    honcho starts each through a fork, in a session of its own. So neither SIGKILL nor a closed
+    terminal, which end honcho, reaches it: the kernel kills the fork, and sends it SIGTERM.
+    """
+
+    def run(self, events: "Queue[Message] | None" = None, ignore_signals: bool = False) -> None:
+        """Be the fork."""
+        die_with_parent()
+        self._child_ctor = partial(Popen, preexec_fn=preexec_die_with_parent(signal.SIGTERM))
+        super().run(events, ignore_signals)
+
+
 class Fleet(Manager):  # type: ignore[misc]
     """honcho's manager, which can be stopped while it starts.
 
     By itself it would end in a traceback then, and leave processes behind: it can't signal those of
     which it has not heard yet.
     """
+
+    def __init__(self, printer: Printer) -> None:
+        super().__init__(printer)
+        self._process_ctor = Lasting
 
     def terminate(self) -> None:
         """Have all processes end, once all have started."""

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 
 from rocket_rides import logs, settings, telemetry, time_zone
-from rocket_rides.fleet import end_with_honcho
 from rocket_rides.settings import Settings
 from unified_log.process import Stop
 
@@ -30,10 +29,8 @@ def begin(config: Settings, **about: str) -> None:
 
 
 def stop_on_signals() -> Stop:
-    """Becomes true on SIGTERM and SIGINT, and when the honcho that started us is gone."""
-    stop = Stop().on_signals()
-    end_with_honcho(stop.ask)
-    return stop
+    """Becomes true on SIGTERM and SIGINT."""
+    return Stop().on_signals()
 
 
 def run(main: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from rocket_rides import fleet, logs, service, settings, telemetry
+from rocket_rides import logs, service, settings, telemetry
 from rocket_rides.settings import Settings
 from unified_log import process
 from watch.broadcast import WRITE_TIME
@@ -73,7 +73,6 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     log_no_bad_requests()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())  # until it serves
-    fleet.end_with_honcho(process.terminate)
     listener = listen(config)
     # A thousand onlookers need as many files.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

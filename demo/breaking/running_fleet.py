@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import psutil
 
-from rocket_rides.fleet import LOCK, NAME, no_fleet_on
+from demo.optional import NAME
+from rocket_rides.fleet import LOCK, no_fleet_on
 from rocket_rides.settings import Settings
 from unified_log.errors import Unavailable
 

@@ -9,7 +9,7 @@ import threading
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 
-from rocket_rides.fleet import NAME
+from demo.optional import NAME
 from rocket_rides.settings import Settings
 from unified_log.process import Stop
 from unified_log.waiting import delays

@@ -25,12 +25,13 @@ from time import monotonic
 
 import aiohttp
 
+from demo import optional
 from demo.simulator.client import Outcomes, post_ride, rate_ride, wait_for_api
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BEGIN_BAD_MOOD
-from rocket_rides import fleet, optional, service, settings
+from rocket_rides import service, settings
 from rocket_rides.settings import Settings
-from unified_log import errors, process
+from unified_log import errors
 from unified_log.process import Parser
 
 logger = logging.getLogger("simulator")
@@ -137,7 +138,6 @@ def main() -> int:
     given = arguments()
     config = settings.load()
     service.begin(config)
-    fleet.end_with_honcho(process.terminate)
 
     outcomes = Outcomes()
     with suppress(asyncio.CancelledError):  # by a signal before it began to post

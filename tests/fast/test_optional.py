@@ -8,9 +8,10 @@ from functools import partial
 
 import pytest
 
+from demo import optional
+from demo.optional import NAME
 from lab.processes import clean_environment
-from rocket_rides import optional, service
-from rocket_rides.fleet import NAME
+from rocket_rides import service
 from rocket_rides.settings import PROJECT
 
 PATIENCE = 30  # seconds; only a broken test waits that long

@@ -8,7 +8,7 @@ from itertools import repeat
 import pytest
 
 from demo.embedded import welcome
-from rocket_rides.fleet import NAME
+from demo.optional import NAME
 from rocket_rides.settings import Settings
 from unified_log.process import Stop
 

@@ -211,5 +211,6 @@ def test_the_images_hold_locked_packages_and_none_for_the_fleet_or_for_tests() -
 def test_nothing_enters_an_image_unless_it_is_named() -> None:
     assert (PROJECT / ".dockerignore").read_text().splitlines()[1] == "*"
     assert all((PROJECT / path).exists() for path in LET_IN)
-    assert {p for p in LET_IN if p.startswith("demo")} == {"demo/__init__.py", "demo/simulator"}
+    simulator = {"demo/__init__.py", "demo/optional.py", "demo/simulator"}
+    assert {p for p in LET_IN if p.startswith("demo")} == simulator
     assert not {"tests", "demo", "lab", ".env"} & set(LET_IN)

@@ -8,11 +8,12 @@ import os
 from collections.abc import Callable
 
 from rocket_rides import service
-from rocket_rides.fleet import NAME
 from unified_log.errors import in_one_line
 
 logger = logging.getLogger(__name__)
 
+# honcho names each process that it starts. The process' own children inherit the name.
+NAME = "HONCHO_PROCESS_NAME"
 AN_HOUR = 3600.0  # seconds; any time would do
 
 
