@@ -1,13 +1,12 @@
 """Sessions with Postgres. Transactions roll back unless their block completes."""
 
-import random
+import secrets
 import select
-import time
 from functools import cache, partial
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from unified_log import session_settings, unreachable
@@ -30,10 +29,10 @@ POOLED = (
     "DATABASE_URL leads to a pooler in transaction mode, in which a session loses its locks,"
     " settings and notifications; set the pooler to session mode, or connect to the server itself"
 )
-BACKEND = "SELECT pg_backend_pid()"
-# How many looks at two sessions' backends, and the longest pause in between, in seconds. Behind a
-# pooler each may happen to keep a backend of its own for a few looks, while other processes start.
-LOOKS, LONGEST_PAUSE = 20, 0.002
+IN_RECOVERY = "SELECT pg_is_in_recovery()"
+LISTEN = "LISTEN {}"
+NOTIFY = "SELECT pg_notify(%s, '')"
+ARRIVES = 5.0  # seconds that a notification may take on a busy machine
 
 
 def connect(
@@ -91,25 +90,31 @@ def configure(connection: psycopg.Connection, **session: str) -> None:
     """
     setting = session_settings.statement(session).encode()
     backend, _ = one_row(connection.execute(setting, prepare=False))
-    if backend != connection.info.backend_pid:  # a pooler has told us a number of its own
-        _require_sessions_of_our_own(
-            make_conninfo(connection.info.dsn, password=connection.info.password)
-        )
+    if backend == connection.info.backend_pid:  # else a pooler has told us a number of its own
+        return
+    if one_row(connection.execute(IN_RECOVERY, prepare=False))[0]:
+        return  # nobody can listen on a standby, nor hold a lock that matters
+    _require_sessions_of_our_own(
+        make_conninfo(connection.info.dsn, password=connection.info.password)
+    )
 
 
 @cache
 def _require_sessions_of_our_own(conninfo: str) -> None:
-    """Raise Refused unless a session keeps its backend, and shares it with no other session."""
+    """Raise Refused unless a session keeps its backend between its statements.
+
+    Then a notification reaches it while it asks for nothing. In transaction mode that comes to the
+    backend that listens, which is another session's by now, or nobody's.
+    """
+    channel = f"unified_log_{secrets.token_hex(8)}"
     connect = partial(psycopg.connect, conninfo, autocommit=True, connect_timeout=5)  # noqa: TID251
     with connect() as one, connect() as other:
-        looks = set()
-        for _ in range(LOOKS):
-            looks.add(
-                tuple(one_row(each.execute(BACKEND, prepare=False))[0] for each in (one, other))
-            )
-            if len(looks) > 1 or len(set(*looks)) == 1:
-                raise Refused(POOLED)
-            time.sleep(random.uniform(0, LONGEST_PAUSE))
+        one.execute(sql.SQL(LISTEN).format(sql.Identifier(channel)), prepare=False)
+        taken = list[psycopg.Notify]()
+        other.add_notify_handler(taken.append)
+        other.execute(NOTIFY, [channel], prepare=False)
+        if taken or not [*one.notifies(timeout=ARRIVES, stop_after=1)]:
+            raise Refused(POOLED)
 
 
 def one_row(cursor: psycopg.Cursor[Row]) -> Row:

@@ -4,10 +4,13 @@ import shutil
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from demo.embedded.account import server_account
@@ -79,6 +82,29 @@ def test_in_session_mode_everything_works(
 def test_in_statement_mode_a_session_is_refused(world: World) -> None:
     with pgbouncer(world, "statement"), pytest.raises(Refused, match="set the pooler to session"):
         database.connect(world.postgres_url, "test")
+
+
+def test_in_transaction_mode_no_session_is_taken_for_one_of_our_own_however_busy_the_pool_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "ARRIVES", 0.5)
+    ended = Event()
+
+    def work() -> None:
+        with psycopg.connect(world.postgres_url, autocommit=True) as connection:
+            while not ended.is_set():
+                connection.execute("SELECT", prepare=False)
+
+    with pgbouncer(world, "transaction"), ThreadPoolExecutor() as others:
+        working = [others.submit(work) for _ in range(4)]
+        try:
+            for _ in range(20):
+                with pytest.raises(Refused):
+                    database.connect(world.postgres_url, "test")
+        finally:
+            ended.set()
+        for each in working:
+            each.result()
 
 
 def test_in_transaction_mode_every_process_refuses_in_one_sentence(world: World) -> None:

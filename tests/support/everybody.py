@@ -50,7 +50,7 @@ def asked(ask: Callable[[], httpx.Response]) -> httpx.Response:
     """The answer, once it is another than "try later", as a client would ask again.
 
     The API says so after 0.9 s without a session, and on a busy machine a new one takes that long:
-    it opens two more and looks at them 20 times, to find out whether they lead through a pooler.
+    it opens two more, to find out whether each of them keeps a backend of its own.
     """
 
     def answer() -> httpx.Response | None:
