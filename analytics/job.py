@@ -40,7 +40,7 @@ from analytics.result import Result
 from analytics.rides import Rides
 from analytics.runs import Run
 from analytics.session import cause
-from analytics.steps import Step
+from analytics.steps import RunStep
 from analytics.warehouse import UNTIDY, Warehouse
 from rocket_rides import telemetry
 from unified_log.errors import Unavailable
@@ -82,7 +82,7 @@ class Job:
         with telemetry.stage("freeze"):
             frozen = freeze(self.connection)
         result.position = frozen.position
-        reached(Step.AFTER_FREEZE)
+        reached(RunStep.AFTER_FREEZE)
         known = evidence.known(
             self.warehouse, frozen.history, runs.known_ledgers(self.connection),
             full=full, had_rides=self._had_rides(), result=result,
@@ -120,7 +120,7 @@ class Job:
         two commits leaves a warehouse that is right, and no result: the next run finds these rides
         there, and emits a result.
         """
-        reached(Step.BEFORE_PUBLISH)
+        reached(RunStep.BEFORE_PUBLISH)
         judgement, rides, frozen, result = case.judgement, case.rides, case.frozen, case.result
         after, owner = case.known.base.position, frozen.history.owner(frozen.position)
         publishes = judgement.may_publish
@@ -139,7 +139,7 @@ class Job:
             ownership.require_no_repair(self.connection, frozen.history)
             if publishes:
                 files = self.warehouse.place([*rides.new, *written])
-                reached(Step.AFTER_PLACING)
+                reached(RunStep.AFTER_PLACING)
                 self.warehouse.publish(files, night, replaced)
                 result.published = True
             sweeps = not judgement.holds_receipts(result.receipts)
@@ -148,8 +148,8 @@ class Job:
             # Again: a repair that has begun since made these resets wrong. One that begins later
             # asks for recounts after this has committed (`set_back`), and a recount comes last.
             ownership.require_no_repair(self.connection, frozen.history)
-            reached(Step.BEFORE_COMMIT)
-        reached(Step.AFTER_COMMIT)
+            reached(RunStep.BEFORE_COMMIT)
+        reached(RunStep.AFTER_COMMIT)
 
     def _had_rides(self) -> bool:
         return self.connection.execute(HAD_RIDES).fetchone() == (True,)

@@ -20,7 +20,7 @@ from analytics.look import Ask, Look, digests, look
 from analytics.parquet import File
 from analytics.pieces import Piece, pieces
 from analytics.session import SPARK_ERRORS, cause
-from analytics.steps import Step
+from analytics.steps import RunStep
 from analytics.warehouse import Warehouse
 from unified_log.errors import Unavailable
 from unified_log.faults import reached
@@ -53,7 +53,7 @@ class Rides:
             table, folder = extract.this_table(self.connection), self.warehouse.make_room()
             with self.shown("Extracting new rides"):
                 self.new, self.digests = extract.extract(context, self.url, table, ranges, folder)
-        reached(Step.AFTER_EXTRACT)
+        reached(RunStep.AFTER_EXTRACT)
         with self.shown("Adding up new rides"):
             staged = self.warehouse.read_staged(self.spark, self.new)
             found = pieces(staged, marks) if self.new else []

@@ -3,7 +3,7 @@
 from enum import Enum
 
 
-class Step(Enum):
+class RunStep(Enum):
     """What a crash leaves behind is told in `analytics.reconcile`."""
 
     AFTER_FREEZE = "after the freeze"

@@ -1,7 +1,7 @@
 """Failure injection: a hook at each named step of a process, ignored unless somebody listens.
 
-A process says `reached(Step.BEFORE_COMMIT)` where a crash would be interesting. To have one there,
-wrap the work in `with crash_at(Step.BEFORE_COMMIT)`: the crash is raised at that step.
+A process says `reached(BatchStep.BEFORE_COMMIT)` where a crash would be interesting. To have one
+there, wrap the work in `with crash_at(BatchStep.BEFORE_COMMIT)`: it is raised at that step.
 """
 
 import random

@@ -25,7 +25,7 @@ from unified_log.errors import Refused, in_one_line
 from unified_log.faults import reached
 
 
-class Step(Enum):
+class MoveStep(Enum):
     """Where it can be made to crash, in order."""
 
     REFUSED = "after all cells refuse the slots' keys"
@@ -99,18 +99,18 @@ def _move(
                 " not take: give it these slots, too"
             )
             print(differs, file=sys.stderr, flush=True)  # noqa: T201
-    reached(Step.REFUSED)
+    reached(MoveStep.REFUSED)
     # The slots' own cells first: after a restore, their keys win over old copies in other cells.
     others = sorted(cells.keys() - {target}, key=lambda cell: not _slots_of(cell, now) & chosen)
     copied = sum(cells[target].copy(cells[cell], chosen, _slots_of(cell, now)) for cell in others)
-    reached(Step.COPIED)
+    reached(MoveStep.COPIED)
     for keys in cells.values():
         keys.require_session()
     new = now | dict.fromkeys(chosen, target)
     slots.write(path, new)  # before HAProxy: its routing must outlast its restart
-    reached(Step.SWITCHED_ON_DISK)
+    reached(MoveStep.SWITCHED_ON_DISK)
     cells[target].take_only(_slots_of(target, new), new=chosen)
-    reached(Step.ACCEPTED)
+    reached(MoveStep.ACCEPTED)
     router.set(new)
     return copied
 

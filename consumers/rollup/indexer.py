@@ -21,7 +21,7 @@ from consumers.rollup import recomputations, set_aside
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
 from consumers.rollup.minutes import compute
-from consumers.rollup.step import Step
+from consumers.rollup.step import RollupStep
 from rocket_rides.revisions import refusal
 from unified_log.faults import reached
 
@@ -71,7 +71,7 @@ class Indexer:
         quarantined, batch, more = [], [], False
         if self._dirty.count:
             reserved = self._dirty.reserve(self._size + len(self._attempts))
-            reached(Step.AFTER_RESERVATION)
+            reached(RollupStep.AFTER_RESERVATION)
             quarantined = [mark for mark in reserved if mark.minute in self._attempts]
             batch = [mark for mark in reserved if mark.minute not in self._attempts][: self._size]
         if batch:
@@ -133,12 +133,12 @@ class Indexer:
             for minute in minutes:
                 self._attempts.pop(minute, None)
                 self._aside.discard(minute)
-        reached(Step.AFTER_COMPUTING)
+        reached(RollupStep.AFTER_COMPUTING)
         return failed
 
     def _commit(self, marks: Sequence[Mark]) -> None:
         self._dirty.commit(marks)
-        reached(Step.AFTER_COMMIT)
+        reached(RollupStep.AFTER_COMMIT)
 
     def _set_aside(self, mark: Mark, reason: str, attempts: int) -> None:
         with self.connection.transaction():

@@ -18,7 +18,7 @@ from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.indexer import Indexer
 from consumers.rollup.marker import Marker
-from consumers.rollup.step import INDEXING, Step
+from consumers.rollup.step import INDEXING, RollupStep
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.faults import crashing, reached
 from unified_log.log import Log
@@ -55,9 +55,9 @@ class Lead:
         before = generation.of_before(connection)
         if before:
             DirtyMinutes(marks, before).delete()
-        reached(Step.AFTER_DELETION)
+        reached(RollupStep.AFTER_DELETION)
         self.generation = Generation(connection, checkpoint, before)
-        reached(Step.AFTER_DRAW)
+        reached(RollupStep.AFTER_DRAW)
         self.dirty = DirtyMinutes(marks, self.generation.name)
         self.marker = Marker(connection, self.generation, self.dirty)
         self.reader = Reader(log, self.marker, batch_size)
@@ -85,7 +85,7 @@ class Lead:
         if self._first_marked is None:
             self._first_marked = self.reader.at.position
         if not done.did_nothing:
-            reached(Step.AFTER_MOVE)
+            reached(RollupStep.AFTER_MOVE)
         self.pause = IDLE if done.did_nothing else PAUSE
         if self.reader.behind:
             self.pause = self.reader.pause

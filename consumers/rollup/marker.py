@@ -13,7 +13,7 @@ import psycopg
 from consumers.rides import TYPE, Ride, ride
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import KIND, NAME, Generation
-from consumers.rollup.step import Step
+from consumers.rollup.step import RollupStep
 from unified_log.database import one_row
 from unified_log.faults import reached
 from unified_log.readers.gaps import Gap, Healed
@@ -67,7 +67,7 @@ class Marker(Handler):
         self._dirty.add([Mark(minute.name, minute.lowest) for minute in found])
         rides = sum(minute.rides for minute in found)
         self.marked += rides
-        reached(Step.AFTER_MARKS)
+        reached(RollupStep.AFTER_MARKS)
         return upto if rides < PIECE else max(minute.highest for minute in found)
 
     def fence(self) -> None:

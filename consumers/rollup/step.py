@@ -3,7 +3,7 @@
 from enum import Enum
 
 
-class Step(Enum):
+class RollupStep(Enum):
     """In the order in which one minute meets them."""
 
     AFTER_DELETION = "after the last lead's Ick was deleted and before a generation was drawn"
@@ -16,5 +16,5 @@ class Step(Enum):
 
 
 # Where CRASH_RATE strikes, in each of the two loops.
-MARKING = (Step.AFTER_MARKS, Step.AFTER_MOVE)
-INDEXING = (Step.AFTER_RESERVATION, Step.AFTER_COMPUTING, Step.AFTER_COMMIT)
+MARKING = (RollupStep.AFTER_MARKS, RollupStep.AFTER_MOVE)
+INDEXING = (RollupStep.AFTER_RESERVATION, RollupStep.AFTER_COMPUTING, RollupStep.AFTER_COMMIT)

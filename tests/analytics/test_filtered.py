@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from analytics.steps import Step
+from analytics.steps import RunStep
 from rocket_rides.settings import PROJECT
 from tests.support.attacks import by_hand, settled, standing
 from tests.support.books import Books
@@ -111,7 +111,7 @@ def test_a_view_that_comes_during_a_run_ends_it_before_anything_is_asked_for(
     before = standing(books)
 
     def meanwhile(step: object) -> None:
-        if step is Step.AFTER_FREEZE:
+        if step is RunStep.AFTER_FREEZE:
             by_hand(books.world, VIEW.format("rides", "id"))
 
     with pytest.raises(Unavailable), listening(meanwhile):

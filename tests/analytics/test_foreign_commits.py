@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from analytics import rows
 from analytics.look import Look
 from analytics.reread import read_again
-from analytics.steps import Step
+from analytics.steps import RunStep
 from tests.support.attacks import (
     all_have_counted,
     delta,
@@ -170,7 +170,7 @@ def test_what_another_writer_commits_during_a_run_is_not_built_upon(
     books.world.send(5)
 
     def meanwhile(step: object) -> None:
-        if step is Step.BEFORE_PUBLISH:
+        if step is RunStep.BEFORE_PUBLISH:
             double_a_ride(books)
 
     with pytest.raises(Unavailable), listening(meanwhile):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.steps import Step
+from analytics.steps import RunStep
 from demo.embedded.servers import Postgres, Redis
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
 from tests.support.clusters import fresh_world
@@ -135,9 +135,9 @@ def test_a_warehouse_that_is_past_repaired_rides_is_rebuilt(books: Books) -> Non
     assert books.in_warehouse() == books.in_postgres()
 
 
-@pytest.mark.parametrize("when", ["Adding up new rides", Step.BEFORE_PUBLISH], ids=str)
+@pytest.mark.parametrize("when", ["Adding up new rides", RunStep.BEFORE_PUBLISH], ids=str)
 def test_rides_that_are_repaired_meanwhile_are_no_mismatch_and_the_job_is_run_again(
-    books: Books, when: str | Step
+    books: Books, when: str | RunStep
 ) -> None:
     """Nor does a reset that lacks them come after the one that the repair has asked for."""
     reconciled_without_the_third(books)

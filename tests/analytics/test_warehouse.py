@@ -8,7 +8,7 @@ import polars
 import psycopg
 import pytest
 
-from analytics.steps import Step
+from analytics.steps import RunStep
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.entries import RATE
 from tests.support.world import drain
@@ -21,7 +21,7 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
     emitted = int(bool(books.run().resets))
-    for step, full in [*((step, False) for step in Step), (Step.BEFORE_COMMIT, True)]:
+    for step, full in [*((step, False) for step in RunStep), (RunStep.BEFORE_COMMIT, True)]:
         books.world.send("10.001", "20.002")
         books.follow()
         with pytest.raises(InjectedCrash), crash_at(step):
@@ -33,7 +33,7 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books
         assert result.total.distance == exact(books.world, result.position)
         assert [c.drift for c in result.consumers] == [MILLIMETRE, 0]
         assert not (books.warehouse.folder / ".staging").exists()
-        emitted += 2 if step is Step.AFTER_COMMIT else 1
+        emitted += 2 if step is RunStep.AFTER_COMMIT else 1
         for table in ("reconciliations", "resets"):
             assert books.world.value(f"SELECT count(*) FROM {table}") == emitted
     assert books.caught_up() == books.world.truth
@@ -155,7 +155,7 @@ def test_who_has_lost_the_lock_publishes_nothing(books: Books) -> None:
     pid = job.connection.info.backend_pid
 
     def end_it(step: object) -> None:
-        if step is Step.BEFORE_PUBLISH:
+        if step is RunStep.BEFORE_PUBLISH:
             books.world.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
     with pytest.raises(psycopg.OperationalError), listening(end_it):

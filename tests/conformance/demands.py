@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 
 import psycopg
 
-from tests.conformance.outbox import KINDS, Step
+from tests.conformance.outbox import KINDS, Event
 from tests.conformance.trial import Trial, Writer
 
 ELSEWHERE = "CREATE TABLE elsewhere (); INSERT INTO elsewhere DEFAULT VALUES"
@@ -207,7 +207,7 @@ def nothing_waits_for(transaction: psycopg.Connection, trial: Trial) -> None:
     transaction.rollback()
 
 
-def once(step: Step) -> Step:
+def once(step: Event) -> Event:
     """The same, which does nothing when it is called again."""
     steps = [step]
     return lambda: steps.pop()() if steps else None

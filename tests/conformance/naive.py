@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import redis
 
-from tests.conformance.outbox import Step, nothing
+from tests.conformance.outbox import Event, nothing
 
 TABLES = """
     CREATE TABLE outbox (
@@ -82,7 +82,7 @@ class Relay:
         self._outbox = outbox
         self._connection = connection
 
-    def drain(self, before_send: Step = nothing) -> None:
+    def drain(self, before_send: Event = nothing) -> None:
         while rows := self._outbox.due(self._connection):
             before_send()
             for xid, position, key in rows:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import psycopg
 
-Step = Callable[[], object]  # of what happens
+Event = Callable[[], object]  # of what happens
 
 KINDS = ("letter", "parcel")  # of records, which share one log
 
@@ -17,7 +17,7 @@ def nothing() -> None:
 class Leader(Protocol):
     """A process that moves records from the outbox into the log."""
 
-    def drain(self, before_send: Step = nothing) -> None:
+    def drain(self, before_send: Event = nothing) -> None:
         """Send all that may be sent now, and return; send nothing while another one leads.
 
         Calls `before_send` between reading records and sending them. Once its session was ended it

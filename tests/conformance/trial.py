@@ -9,7 +9,7 @@ from typing import Any, Self
 import psycopg
 
 from lab.chaos.backup import Backup
-from tests.conformance.outbox import KINDS, Outbox, Step, nothing
+from tests.conformance.outbox import KINDS, Event, Outbox, nothing
 from tests.conformance.servers import Servers
 from tests.support.world import eventually
 
@@ -40,7 +40,7 @@ class Watched(psycopg.Cursor[Any]):
 class Session(psycopg.Connection[Any]):
     """A leader's; something may happen before each of its statements."""
 
-    before_statement: Step = staticmethod(nothing)
+    before_statement: Event = staticmethod(nothing)
 
 
 class Trial:
@@ -81,7 +81,7 @@ class Trial:
         self.leader.drain()
         self.outbox.read()
 
-    def drain_amid(self, *steps: tuple[int, Step]) -> int:
+    def drain_amid(self, *steps: tuple[int, Event]) -> int:
         """Drain, and take each step before the statement of its number, or else afterwards.
 
         The numbers rise. Returns how many statements there were.

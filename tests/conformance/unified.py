@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 import psycopg
 
-from tests.conformance.outbox import KINDS, Step, nothing
+from tests.conformance.outbox import KINDS, Event, nothing
 from unified_log import database, locks, schema, session_settings
 from unified_log.log import Data, Log, Packed, Record, parse_data
 from unified_log.readers.handler import Handler
@@ -54,7 +54,7 @@ class Keys(Handler):
 class Hanging(Log):
     """A log at which its leader can be made to hang, before it appends."""
 
-    before_send: Step = staticmethod(nothing)
+    before_send: Event = staticmethod(nothing)
 
     @contextmanager
     def appending(self, batch: Packed, prev: int, term: Term) -> Iterator[None]:
@@ -72,7 +72,7 @@ class Leading:
         self._log = log
         self._streamer: Streamer | None = None
 
-    def drain(self, before_send: Step = nothing) -> None:
+    def drain(self, before_send: Event = nothing) -> None:
         if self._streamer is None:
             if not locks.try_lock(self._connection, locks.LEADER):
                 return

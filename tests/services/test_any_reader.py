@@ -25,7 +25,7 @@ from unified_log.readers import healing, held_out, reader, taking
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.held_out import StandsStill
 from unified_log.readers.reader import Reader
-from unified_log.readers.round import Step
+from unified_log.readers.round import RoundStep
 from unified_log.streamer.drain import Streamer
 
 OTHER_TYPE = "SELECT stage(nextval('log_position'), 'other.kind', '{}')"
@@ -134,11 +134,11 @@ class Play:
     def restart(self, number: int) -> None:
         self.readers[number] = self.begin(number)
 
-    def run(self, number: int, rounds: int, crash: Step | None, is_overtaken: bool) -> None:
+    def run(self, number: int, rounds: int, crash: RoundStep | None, is_overtaken: bool) -> None:
         """Some rounds, perhaps with a crash, or with one of the other process in between."""
 
         def meanwhile(step: Enum) -> None:
-            if step is Step.BEFORE_STATE and is_overtaken:
+            if step is RoundStep.BEFORE_STATE and is_overtaken:
                 with listening(lambda _: None):
                     self.run(1 - number, 1, None, False)
             if step is crash:
@@ -175,7 +175,7 @@ RUN = call(
     "run",
     st.sampled_from([0, 0, 0, 1]),
     st.integers(1, 4),
-    st.sampled_from([None, None, None, *Step]),
+    st.sampled_from([None, None, None, *RoundStep]),
     st.booleans(),
 )
 SEND = call("send", st.lists(st.integers(0, 4), min_size=1, max_size=8))

@@ -12,7 +12,7 @@ from tests.support.clusters import fresh_world
 from tests.support.world import World, chained, drain, take, transaction
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.streamer.barrier import Barrier
-from unified_log.streamer.drain import Step
+from unified_log.streamer.drain import BatchStep
 
 
 @pytest.mark.proves("order")
@@ -129,7 +129,7 @@ def test_a_batch_ends_with_what_is_settled(world: World) -> None:
     """A batch that failed is read again, still on the old reading of the barrier."""
     ids = world.take(1, 2)
     streamer = world.streamer()
-    with crash_at(Step.BEFORE_SEND), pytest.raises(InjectedCrash):
+    with crash_at(BatchStep.BEFORE_SEND), pytest.raises(InjectedCrash):
         streamer.run_once()
     with transaction(world) as slow:
         ids += take(slow, 3)

@@ -22,9 +22,9 @@ from unified_log.readers.checkpoint import Place
 from unified_log.readers.committing import TOO_SOON
 from unified_log.readers.gaps import Gap
 from unified_log.readers.reader import LONGEST_REST, SMALLEST_BATCH, Reader
-from unified_log.readers.round import Step
+from unified_log.readers.round import RoundStep
 from unified_log.readers.running import IDLE_ROUND
-from unified_log.streamer.drain import Step as SendStep
+from unified_log.streamer.drain import BatchStep
 
 
 def add(world: World, data: bytes) -> None:
@@ -32,12 +32,12 @@ def add(world: World, data: bytes) -> None:
 
 
 @pytest.mark.proves("one-transaction")
-@pytest.mark.parametrize("step", Step)
-def test_a_crash_at_any_step_counts_every_ride_once(world: World, step: Step) -> None:
+@pytest.mark.parametrize("step", RoundStep)
+def test_a_crash_at_any_step_counts_every_ride_once(world: World, step: RoundStep) -> None:
     world.send("0.001", "0.002")
     with pytest.raises(InjectedCrash), crash_at(step):
         world.consumer().run_once()
-    counted = step is Step.AFTER_COMMIT
+    counted = step is RoundStep.AFTER_COMMIT
     assert world.standing() == (world.truth if counted else (world.start, Decimal(0)))
     assert exact(world, world.consumer())
 
@@ -84,7 +84,7 @@ def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World, clock
     consumer, streamer = world.consumer(), world.streamer()
     consumer._log.read = clock.goes(1, consumer._log.read)  # type: ignore[method-assign]
     world.take(1)
-    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+    with pytest.raises(InjectedCrash), crash_at(BatchStep.AFTER_SEND):
         streamer.run_once()
     first = consumer.committing.seconds
     assert consumer.run_once(wait=1).held

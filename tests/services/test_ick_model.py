@@ -112,7 +112,7 @@ class Conformance(OnAServer):
         assert stats == self.model.stats()
 
 
-class Step(NamedTuple):
+class Call(NamedTuple):
     """What the consumer does next, if it is the time for it."""
 
     crashes: bool
@@ -122,7 +122,7 @@ class Step(NamedTuple):
 
 
 consumers_steps = st.builds(
-    Step, st.sampled_from([False] * 5 + [True]), st.integers(1, 4), st.booleans(), st.booleans()
+    Call, st.sampled_from([False] * 5 + [True]), st.integers(1, 4), st.booleans(), st.booleans()
 )
 
 
@@ -143,7 +143,7 @@ class NothingIsForgotten(OnAServer):
         self.before: dict[str, float | None] = {}  # their lowest scores before that
 
     @rule(producer=st.integers(0, 1), pairs=pairs, steps=st.lists(consumers_steps, max_size=3))
-    def time_passes(self, producer: int, pairs: Pairs, steps: list[Step]) -> None:
+    def time_passes(self, producer: int, pairs: Pairs, steps: list[Call]) -> None:
         """One rule, since Hypothesis leaves out some of the rules in each example."""
         for score, member in pairs:
             self.changes[member] = self.changes.get(member, 0) + 1
@@ -172,7 +172,7 @@ class NothingIsForgotten(OnAServer):
         if not hand:
             self.hand = None
 
-    def commit(self, step: Step) -> None:
+    def commit(self, step: Call) -> None:
         done, self.hand, self.work = self.work, None, {}
         self.seen |= done
         if step.stops:

@@ -16,7 +16,7 @@ from api.booking import FENCE
 from cells.router import slots
 from cells.router.__main__ import some_slots
 from cells.router.keys import Keys
-from cells.router.move import Step, move
+from cells.router.move import MoveStep, move
 from cells.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
 from tests.support.api import MAYBE_TAKEN, is_problem
@@ -69,9 +69,9 @@ def test_each_key_takes_one_ride_while_slots_move_back_and_forth(cells: Cells) -
 
 
 @pytest.mark.parametrize("target", [1, 0])
-@pytest.mark.parametrize("step", Step)
+@pytest.mark.parametrize("step", MoveStep)
 def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
-    cells: Cells, step: Step, target: int
+    cells: Cells, step: MoveStep, target: int
 ) -> None:
     """Between cells that have both had the slots before."""
     cells.move(ALL, 1)
@@ -87,12 +87,12 @@ def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
             cells.start()
         meanwhile = cells.post(key)
         assert meanwhile.status_code == 503 or meanwhile.json() == before
-    assert cells.takers("during") == ([1] if step is Step.ACCEPTED else [])
+    assert cells.takers("during") == ([1] if step is MoveStep.ACCEPTED else [])
     move(chosen, target, cells.map, cells.router, cells.databases)
     assert cells.post(key).json() == before
     assert cells.takers("after") == [target]
     assert set(read(cells.map).values()) == {target}
-    assert sum(cells.rides()) - sum(taken) == 1 + (step is Step.ACCEPTED)
+    assert sum(cells.rides()) - sum(taken) == 1 + (step is MoveStep.ACCEPTED)
 
 
 def test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again(cells: Cells) -> None:
@@ -173,7 +173,7 @@ def test_slots_of_several_cells_can_each_be_given_back(cells: Cells) -> None:
     cells.move("80-ff", 1)
     lower, upper = key_of(range(128)), key_of(range(128, 256))
     rides = [cells.post(key).json() for key in (lower, upper)]
-    with crash_at(Step.REFUSED), pytest.raises(InjectedCrash):
+    with crash_at(MoveStep.REFUSED), pytest.raises(InjectedCrash):
         move(some_slots(ALL), 1, cells.map, cells.router, cells.databases)
     assert cells.post(lower).status_code == cells.post(upper).status_code == 503
     cells.move("80-ff", 1)

@@ -22,7 +22,7 @@ from tests.support.receiver import (
 )
 from tests.support.world import World, drain, eventually
 from unified_log.faults import InjectedCrash, crash_at
-from unified_log.streamer.drain import Step as SendStep
+from unified_log.streamer.drain import BatchStep
 
 
 @pytest.mark.parametrize("names", [("one", "other"), ("one", "one")])
@@ -126,7 +126,7 @@ def test_nothing_is_sent_before_the_streamer_has_committed_it(staff: Staff) -> N
     """Its entry has been read and acknowledged by then: it is in the inbox."""
     world = staff.world
     [ride_id] = world.take(5)
-    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+    with pytest.raises(InjectedCrash), crash_at(BatchStep.AFTER_SEND):
         world.streamer().run_once()
     worker = staff.worker("one")
     worker.until(lambda: world.value("SELECT count(*) FROM receipts") == 1)

@@ -12,7 +12,7 @@ from tests.support.api import Api
 from tests.support.resets import WRONG, WRONG_RIDES, ask, corrupt, exact, half_way, statuses
 from tests.support.world import World, eventually
 from unified_log.faults import InjectedCrash, crash_at
-from unified_log.readers.round import Round, Step
+from unified_log.readers.round import Round, RoundStep
 
 
 @pytest.mark.proves("repaired")
@@ -50,14 +50,14 @@ def test_a_reset_leaves_other_consumers_and_readers_of_other_kinds_alone(world: 
     assert world.value("SELECT position FROM checkpoints WHERE kind = 'billing'") == world.start
 
 
-@pytest.mark.parametrize("step", Step)
-def test_a_crash_at_any_step_applies_a_reset_once(world: World, step: Step) -> None:
+@pytest.mark.parametrize("step", RoundStep)
+def test_a_crash_at_any_step_applies_a_reset_once(world: World, step: RoundStep) -> None:
     consumer = half_way(world)
     ask(world, upto=2)
     with pytest.raises(InjectedCrash), crash_at(step):
         consumer.run_once()
     third = world.start + 3
-    if step is Step.AFTER_COMMIT:
+    if step is RoundStep.AFTER_COMMIT:
         assert (world.standing(), statuses(world)) == ((third, Decimal(6)), ["applied"])
         assert world.consumer().run_once().repair is None
     else:

@@ -11,7 +11,7 @@ from consumers.rollup import indexer, marker
 from consumers.rollup.dirty import Mark
 from consumers.rollup.ick import Ick
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
-from consumers.rollup.step import Step
+from consumers.rollup.step import RollupStep
 from rocket_rides.settings import PROJECT
 from tests.support.clock import Clock
 from tests.support.disasters import trigger
@@ -70,13 +70,13 @@ def test_marks_fold_and_their_minute_is_computed_once(world: World) -> None:
     assert (leading.marker.marked, leading.indexer.computed) == (20, 1)
 
 
-MOMENTS = (Step.AFTER_RESERVATION, Step.AFTER_COMPUTING, Step.AFTER_COMMIT)
+MOMENTS = (RollupStep.AFTER_RESERVATION, RollupStep.AFTER_COMPUTING, RollupStep.AFTER_COMMIT)
 
 
 @pytest.mark.proves("marked-meanwhile")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_minute_that_is_marked_while_it_is_computed_is_computed_again(
-    world: World, moment: Step
+    world: World, moment: RollupStep
 ) -> None:
     leading = lead(world)
     send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))

@@ -15,7 +15,7 @@ from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.ick import Ick, writes_key
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION, compute
-from consumers.rollup.step import Step
+from consumers.rollup.step import RollupStep
 from lab.chaos.backup import Backup
 from rocket_rides.rollup import ick_keys, rollup_key
 from tests.support.clusters import each_stream_server, restore
@@ -46,7 +46,7 @@ MINUTES = [(f"2026-03-01 10:{minute:02}:30Z", minute + 1) for minute in range(10
 
 
 def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World) -> None:
-    for number, step in enumerate(Step):
+    for number, step in enumerate(RollupStep):
         send_at(world, *MINUTES)
         with pytest.raises(InjectedCrash), crash_at(step):
             hurry(lead(world))
@@ -59,7 +59,7 @@ def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World
 
 def test_a_process_that_is_killed_at_any_step_costs_no_ride(world: World) -> None:
     """Each of them follows on the one that was killed before."""
-    for step in Step:
+    for step in RollupStep:
         send_at(world, *MINUTES)
         killed = world.service("tests.support.killed_rollup", step.name)
         assert killed.process.wait(60) == -signal.SIGKILL

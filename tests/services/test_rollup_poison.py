@@ -10,7 +10,7 @@ import pytest
 from consumers.rollup import indexer, minutes
 from consumers.rollup.aside import main
 from consumers.rollup.lead import Lead
-from consumers.rollup.step import Step
+from consumers.rollup.step import RollupStep
 from tests.support.api import Api
 from tests.support.disasters import trigger
 from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at, work
@@ -137,7 +137,7 @@ def test_a_minute_that_takes_too_long_holds_up_the_others_for_a_bounded_time(
     tried: list[int] = []
 
     def count(step: Enum) -> None:
-        if step is Step.AFTER_COMPUTING:
+        if step is RollupStep.AFTER_COMPUTING:
             tried.append(len(kept(world)))
 
     with listening(count):

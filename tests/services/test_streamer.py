@@ -14,7 +14,7 @@ from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at, listening
 from unified_log.log import START
 from unified_log.repair import COUNT_REPAIRED
-from unified_log.streamer.drain import NEXT_BATCH, Step
+from unified_log.streamer.drain import NEXT_BATCH, BatchStep
 from unified_log.tracing import LONGEST_STATE
 
 
@@ -68,16 +68,16 @@ def test_a_batch_deletes_what_it_has_sent_and_nothing_else(world: World) -> None
     assert [id_ for (id_,) in staged] == ids[2:]
 
 
-@pytest.mark.parametrize("step", Step)
-def test_a_crash_at_any_step_loses_nothing(world: World, step: Step) -> None:
+@pytest.mark.parametrize("step", BatchStep)
+def test_a_crash_at_any_step_loses_nothing(world: World, step: BatchStep) -> None:
     consumer = world.consumer()
     world.take(1, 2, 3)
     streamer = world.streamer()
     with pytest.raises(InjectedCrash), crash_at(step):
         streamer.run_once()
     sent_before_the_crash = len(world.records())
-    assert sent_before_the_crash == (0 if step is Step.BEFORE_SEND else 3)
-    assert (world.staged() == 0) == (step is Step.AFTER_COMMIT)
+    assert sent_before_the_crash == (0 if step is BatchStep.BEFORE_SEND else 3)
+    assert (world.staged() == 0) == (step is BatchStep.AFTER_COMMIT)
 
     world.send(4)
     assert world.staged() == 0
@@ -117,7 +117,7 @@ def test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over(
     *_, last = world.take(2, 3)
 
     def interfere(step: Enum) -> None:
-        if step is Step.BEFORE_SEND:
+        if step is BatchStep.BEFORE_SEND:
             change(world)
 
     with pytest.raises(Overtaken), listening(interfere):
@@ -131,7 +131,7 @@ def test_who_counts_what_was_repaired_does_not_disturb_a_batch(world: World) -> 
     streamer = world.streamer()
 
     def count(step: Enum) -> None:
-        if step is Step.BEFORE_SEND:
+        if step is BatchStep.BEFORE_SEND:
             world.connection.execute(COUNT_REPAIRED, [1])
 
     with listening(count):

@@ -9,7 +9,7 @@ from tests.support.clusters import fresh_world
 from tests.support.world import World, catch_up, drain, exact
 from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at
-from unified_log.streamer.drain import Step
+from unified_log.streamer.drain import BatchStep
 
 TERMS = "SELECT after, term, replaced FROM terms ORDER BY after"
 
@@ -70,11 +70,11 @@ def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World)
     consumer = world.consumer()
     world.take(1, 2)
     for _ in range(2):  # nothing is committed under the first term, and it is replaced
-        with pytest.raises(InjectedCrash), crash_at(Step.AFTER_SEND):
+        with pytest.raises(InjectedCrash), crash_at(BatchStep.AFTER_SEND):
             world.streamer().run_once()
     drain(world.streamer())
     world.take(3)
-    with pytest.raises(InjectedCrash), crash_at(Step.AFTER_SEND):
+    with pytest.raises(InjectedCrash), crash_at(BatchStep.AFTER_SEND):
         world.streamer().run_once()
     drain(world.streamer())
     done = consumer.run_once()

@@ -10,7 +10,7 @@ from unified_log.readers.ours import Malformed, NotOurs
 from unified_log.tracing import Trace
 
 
-class Step(Enum):
+class RoundStep(Enum):
     """Where a consumer can be made to crash, in order."""
 
     BEFORE_STATE = "before the batch was counted, or the repair looked at"

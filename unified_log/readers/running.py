@@ -17,7 +17,7 @@ from unified_log.readers.crashes import Crashes
 from unified_log.readers.declared import NAME_LENGTH, is_name, require_handler, warn_of_types
 from unified_log.readers.reader import H, Reader
 from unified_log.readers.report import Report
-from unified_log.readers.round import Round, Step
+from unified_log.readers.round import Round, RoundStep
 from unified_log.waiting import LimitedWarning, Progress, delays
 
 IDLE_ROUND = 0.5  # seconds
@@ -93,7 +93,7 @@ def rounds(
     progress: Progress,
     stop: process.Stop,
     crash_rate: float,
-    crash_steps: Sequence[Enum] = (Step.BEFORE_COMMIT,),
+    crash_steps: Sequence[Enum] = (RoundStep.BEFORE_COMMIT,),
 ) -> None:
     """One round after another until `stop`, while nothing fails.
 

@@ -21,7 +21,7 @@ from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.handler import Handler
 from unified_log.readers.healing import PAGE, Item, View
 from unified_log.readers.held_out import HeldOut, HeldOutRecords, Refusal, Retried, refusal
-from unified_log.readers.round import Round, Step
+from unified_log.readers.round import Round, RoundStep
 
 H = TypeVar("H", bound=Handler)
 
@@ -135,7 +135,7 @@ class Taking(Generic[H]):
             self._connection.transaction(),
         ):
             self._handler.fence()
-            reached(Step.BEFORE_STATE)
+            reached(RoundStep.BEFORE_STATE)
             if batch.gaps or batch.malformed:  # before other rows, as in a repair: else a deadlock
                 self.checkpoint.lock()
             if self._handler.heals_by_sql and not (held_out and missing):
@@ -150,9 +150,9 @@ class Taking(Generic[H]):
                 by_sql = {item.position for item in missing} if self._handler.heals_by_sql else ()
                 records = [item.record for item in items if item.position not in by_sql]
                 self._handler.take(records)
-            reached(Step.BEFORE_COMMIT)
+            reached(RoundStep.BEFORE_COMMIT)
         self.at = to
-        reached(Step.AFTER_COMMIT)
+        reached(RoundStep.AFTER_COMMIT)
         return Round(
             [] if held_out else batch.records,
             batch.traces,
@@ -174,13 +174,13 @@ class Taking(Generic[H]):
         if asked := self._held_out.to_retry():
             return self._retry(*asked)
         with self._connection.transaction():
-            reached(Step.BEFORE_STATE)
+            reached(RoundStep.BEFORE_STATE)
             self.checkpoint.lock()
             repair = self._handler.repair()
             moved_to = self._load()
-            reached(Step.BEFORE_COMMIT)
+            reached(RoundStep.BEFORE_COMMIT)
         self.at = moved_to
-        reached(Step.AFTER_COMMIT)
+        reached(RoundStep.AFTER_COMMIT)
         return Round(repair=repair)
 
     def _retry(self, position: int, type_: str) -> Round:
@@ -216,9 +216,9 @@ class Taking(Generic[H]):
             if item.position > at.position or not self._held_out.counted(item.position):
                 return False
             self._handler.take([item.record])
-            reached(Step.BEFORE_COMMIT)
+            reached(RoundStep.BEFORE_COMMIT)
         self.at = at
-        reached(Step.AFTER_COMMIT)
+        reached(RoundStep.AFTER_COMMIT)
         return True
 
     def _reload(self) -> None:

@@ -33,7 +33,7 @@ MOVE_LAST_SENT = f"""
 """  # noqa: S608 (no value is put in)
 
 
-class Step(Enum):
+class BatchStep(Enum):
     """Where a streamer can be made to crash, in order."""
 
     BEFORE_SEND = "before the batch was sent"
@@ -94,7 +94,7 @@ class Streamer:
                 self.traces = [trace for trace in traces if trace]
                 with spans.batch_sent(self._log.name, len(records), self.traces):
                     following = self._move(batch, double_send)
-        reached(Step.AFTER_COMMIT)
+        reached(BatchStep.AFTER_COMMIT)
         if records:
             self.last_sent, self._following = records[-1][0], following
             self.types.update({type_ for _, type_, _, _, _ in records})
@@ -114,7 +114,7 @@ class Streamer:
         seventh of its time.
         """
         records, following = batch.records, None
-        reached(Step.BEFORE_SEND)
+        reached(BatchStep.BEFORE_SEND)
         if double_send:
             self._log.append(records, self.last_sent, self.term)
         if self._redis_accepts:
@@ -132,12 +132,12 @@ class Streamer:
                 "another streamer, or somebody by hand, changed the outbox or streamer_state"
             )
         self._redis_accepts = True
-        reached(Step.BEFORE_COMMIT)
+        reached(BatchStep.BEFORE_COMMIT)
         return following
 
     def _take_out(self, records: list[Staged]) -> bool:
         """Delete the batch from the outbox and move on; returns whether both were ours to do."""
-        reached(Step.AFTER_SEND)
+        reached(BatchStep.AFTER_SEND)
         sent = [position for position, _, _, _, _ in records]
         deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
         values = [sent[-1], deleted, self.last_sent, self.term.name]

@@ -17,7 +17,7 @@ from lab.chaos.observer import Told
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change, Did
-from lab.chaos.trace.recording import Commit, Life, Step, Struck
+from lab.chaos.trace.recording import Commit, Life, Recorded, Struck
 from lab.chaos.trace.replica import Replica, number, opened, staged, taken, term_of
 from lab.chaos.trace.specified import Entry, NotAllowed, Ride, require
 from lab.chaos.trace.totals import TotalsJudge
@@ -141,7 +141,7 @@ class Verdict(NamedTuple):
     refused: str = ""
 
 
-def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
+def judge(steps: Callable[[], Iterable[Recorded]], longest_log: int) -> Verdict:
     """Replay the steps. They are read anew for the log, its losses and the commits."""
     entries = (step for step in steps() if isinstance(step, Told))
     losses = (step for step in steps() if isinstance(step, Struck))

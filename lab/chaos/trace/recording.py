@@ -44,7 +44,7 @@ class Struck(msgspec.Struct, frozen=True, tag="struck"):
     ended: float
 
 
-Step = Life | Commit | Told | Struck
+Recorded = Life | Commit | Told | Struck
 
 
 class Recording:
@@ -55,7 +55,7 @@ class Recording:
         self._encode = msgspec.json.Encoder().encode
         self._guard = threading.Lock()
 
-    def write(self, step: Step) -> None:
+    def write(self, step: Recorded) -> None:
         line = self._encode(step) + b"\n"
         with self._guard:
             self._file.write(line)
@@ -65,12 +65,12 @@ class Recording:
             self._file.close()
 
 
-def read(file: Path) -> Iterator[Step]:
+def read(file: Path) -> Iterator[Recorded]:
     """The steps of a recording, as they were written.
 
     Raises OSError, msgspec.MsgspecError, or EOFError where it was never closed.
     """
-    decode = msgspec.json.Decoder(Step).decode
+    decode = msgspec.json.Decoder(Recorded).decode
     with gzip.open(file) as lines:
         for line in lines:
             yield decode(line)
