@@ -25,9 +25,9 @@ from unified_log.errors import in_one_line
 from unified_log.process import Parser, show
 from unified_log.words import DASH, age, aligned, count, number, plain, printable
 from watch.facts import NO_ANSWER, Database, Facts
+from watch.problems import problems
 from watch.screen import WELL
 from watch.status import status
-from watch.verdict import problems
 
 TIME = 5.0  # seconds; a page may wait three for its own look
 

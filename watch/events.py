@@ -17,7 +17,7 @@ from watch.absence import expected
 from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
 from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
-from watch.verdict import ABSENT
+from watch.problems import ABSENT
 
 # How long an event that Postgres keeps is remembered as told: longer than the statement lists it.
 KEPT_FOR = timedelta(minutes=30)

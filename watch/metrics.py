@@ -17,8 +17,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
 from rocket_rides.cells import CELL_SIZE
-from watch import verdict
 from watch.facts import MOST, Counts, Database, Facts, Reader, Receipts
+from watch.problems import Kind, problems
 from watch.runs import VERDICTS, CompletedRun
 
 PREFIX = "rocket_rides_"
@@ -154,8 +154,8 @@ def _samples(facts: Facts) -> Iterator[Sample]:
     # Ages are by Postgres' clock; Prometheus compares this one with its own.
     yield "gathered_timestamp_seconds", (facts.looked_at or facts.at).timestamp(), {}
     yield "gathering_seconds", facts.gathered_in_seconds, {}
-    found: list[str] = [problem.kind for problem in verdict.problems(facts)]
-    for kind in get_args(verdict.Kind) if facts.database else ("away",):  # the others are unknown
+    found: list[str] = [problem.kind for problem in problems(facts)]
+    for kind in get_args(Kind) if facts.database else ("away",):  # the others are unknown
         yield "problems", found.count(kind), {"kind": kind}
     if facts.log:
         yield "log_bytes", facts.log.bytes, {}

@@ -13,8 +13,8 @@ from unified_log.words import DASH, age, aligned, count, number, plain, printabl
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
 from watch.findings import since
 from watch.naming import called, decided, lacking, undecided
+from watch.problems import notices, problems
 from watch.runs import HELD, RECOUNTS, WRONG
-from watch.verdict import notices, problems
 
 WIDTH = 80
 LABEL = 12  # columns

@@ -38,8 +38,8 @@ from unified_log.words import plain
 from watch.asking_postgres import TURN
 from watch.facts import NO_ANSWER, Facts, Server
 from watch.gathering import Gatherer
+from watch.problems import ABSENT, notices, problems
 from watch.screen import screen
-from watch.verdict import ABSENT, notices, problems
 
 SOON, SETTLED = 0.2, ABSENT + 1  # seconds
 NO_FLEET = 3  # the exit status

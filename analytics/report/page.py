@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analytics.report import proofs
-from analytics.report.verdict import outcome, rides_of, verdict, ways_out
+from analytics.report.sentences import outcome, rides_of, verdict, ways_out
 from analytics.result import PastRun, Result
 from rocket_rides.words import metres, signed
 from unified_log.words import count, printable

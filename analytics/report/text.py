@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from analytics.report.proofs import clauses, proofs, whose
-from analytics.report.verdict import outcome, rides_of, verdict, ways_out
+from analytics.report.sentences import outcome, rides_of, verdict, ways_out
 from analytics.result import Result, Tally
 from rocket_rides.words import metres, signed
 from unified_log.words import aligned, count, plain, printable

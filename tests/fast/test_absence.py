@@ -9,7 +9,7 @@ from tests.support.facts import A_TOTAL, facts
 from watch.absence import LOOKS, Absence
 from watch.facts import Database, Lead
 from watch.naming import RECEIPTS, ROLLUP, STREAMER
-from watch.verdict import ABSENT, problems
+from watch.problems import ABSENT, problems
 
 UNSEEN = 5.0  # seconds between looks while nobody looks on
 

@@ -15,7 +15,7 @@ from tests.support.metrics import value as value_in
 from tests.support.whole_fleet import DATABASE, FACTS, READERS, total
 from watch import metrics
 from watch.facts import Facts, Reader
-from watch.verdict import Kind, problems
+from watch.problems import Kind, problems
 
 
 def value(facts: Facts, name: str, **labels: str) -> float | None:

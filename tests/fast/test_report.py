@@ -13,8 +13,8 @@ import pytest
 from analytics.findings import Finding
 from analytics.report.machine import as_json
 from analytics.report.page import as_html
+from analytics.report.sentences import verdict
 from analytics.report.text import as_text
-from analytics.report.verdict import verdict
 from analytics.result import Compared, PastRun, Result, Tally
 from tests.support.markup import Markup
 from tests.support.results import (

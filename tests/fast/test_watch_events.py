@@ -23,7 +23,7 @@ from watch.events import Events
 from watch.facts import Agreement, Facts, Happened, Lead, Log, Reader, Rides
 from watch.feed import KEPT, Event, Feed
 from watch.page.templates import sentence
-from watch.verdict import ABSENT
+from watch.problems import ABSENT
 
 _, *OTHERS = database().readers  # than consumer0
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.report.verdict import verdict
+from analytics.report.sentences import verdict
 from analytics.result import Compared, Result
 from rocket_rides.words import metres, signed
 from tests.support.results import (

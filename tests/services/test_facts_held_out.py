@@ -11,8 +11,8 @@ from tests.support.metrics import series, value
 from tests.support.world import World, catch_up
 from watch.events import Events
 from watch.facts import MOST, Agreement, HeldOut
+from watch.problems import notices, problems
 from watch.screen import screen
-from watch.verdict import notices, problems
 
 DROP = "UPDATE held_out_records SET dropped_at = now() WHERE position = %s"
 RECOUNT = "UPDATE checkpoints SET recount = true WHERE name = %s"

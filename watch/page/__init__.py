@@ -20,7 +20,7 @@ from watch.feed import KEPT, Event
 from watch.history import History
 from watch.page import charts
 from watch.page.templates import FRAME, NOTED, PARTS, block
-from watch.verdict import notices, problems
+from watch.problems import notices, problems
 
 KINDS = ("total", "rollup")  # that have places of their own
 

@@ -15,8 +15,8 @@ from unified_log.words import DASH, age, count, number, printable
 from watch.facts import MOST
 from watch.findings import since
 from watch.naming import called, decided, lacking, undecided
+from watch.problems import LATE, RECEIPTS_LATE
 from watch.runs import AGREED, HELD, WRONG
-from watch.verdict import LATE, RECEIPTS_LATE
 
 HERE = Path(__file__).parent
 STYLE = (HERE / "page.css").read_text()

@@ -4,7 +4,7 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-verdict = partial(Mutant, file="watch/verdict.py", tests="fast/test_verdict.py")
+problems = partial(Mutant, file="watch/problems.py", tests="fast/test_problems.py")
 absence = partial(Mutant, file="watch/absence.py", tests="fast/test_absence.py")
 events = partial(Mutant, file="watch/events.py", tests="fast/test_watch_events.py")
 history = partial(Mutant, file="watch/history.py", tests="fast/test_watch_page.py")
@@ -19,7 +19,7 @@ words = partial(Mutant, file="rocket_rides/words.py", tests="fast/test_words.py"
 demo = partial(Mutant, file="demo/page.py", tests="services/test_watch_breaking.py")
 
 MUTANTS = [
-    verdict(
+    problems(
         "totals that disagree are well",
         "if agreement and not agreement.agree:",
         "if agreement and agreement.agree and False:",

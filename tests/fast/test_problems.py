@@ -21,7 +21,7 @@ from tests.support.facts import (
 )
 from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Rides, Server
 from watch.findings import RUNS_LATE
-from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
+from watch.problems import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
 
 NOBODY, MILLIMETRE = Lead(False, 0), Decimal("0.001")
 assert WELL.database
