@@ -178,7 +178,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     if aside := database.rollup.minutes_set_aside:
         yield Problem(
             f"{count(aside, 'minute', MOST)} could not be computed:"
-            " python -m consumers.rollup.aside list says why; retry tries again",
+            " python -m consumers.rollup.set_aside list says why; retry tries again",
             "dead",
         )
 

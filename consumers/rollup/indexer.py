@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from consumers.rollup import recomputations, set_aside
+from consumers.rollup import recomputations, set_aside_minutes
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
 from consumers.rollup.minutes import compute
@@ -57,9 +57,8 @@ class Indexer:
         self._dirty = dirty
         self._size = LARGEST  # of the next batch
         # The minutes in quarantine. Those that an earlier lead set aside are among them.
-        aside = set_aside.listed(connection)
-        self._aside = {minute.minute for minute in aside}
-        self._attempts = Counter(dict.fromkeys(self._aside, ATTEMPTS))
+        self._minutes_set_aside = {each.minute for each in set_aside_minutes.listed(connection)}
+        self._attempts = Counter(dict.fromkeys(self._minutes_set_aside, ATTEMPTS))
 
     def run_once(self, marked_upto: int) -> bool:
         """Compute what is dirty; returns whether there may be more to do without a pause.
@@ -80,7 +79,7 @@ class Indexer:
         if quarantined:
             tried = self._try(min(quarantined, key=lambda mark: self._attempts[mark.minute]))
             more |= tried and len(quarantined) > 1
-        again = set_aside.to_retry(self.connection)
+        again = set_aside_minutes.to_retry(self.connection)
         if again and (error := self._compute([again], LONG)):
             self._set_aside(again, refusal(error), 1)
         # Only now: whatever was marked up to `marked_upto`, and is not in there, is computed.
@@ -109,15 +108,15 @@ class Indexer:
         minute = mark.minute
         self._attempts[minute] += 1
         is_last = self._attempts[minute] >= ATTEMPTS
-        was_aside = minute in self._aside
-        error = self._compute([mark], LONG if is_last and not was_aside else SHORT)
+        was_set_aside = minute in self._minutes_set_aside
+        error = self._compute([mark], LONG if is_last and not was_set_aside else SHORT)
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return False  # it stays dirty until the lock is released, and has the LONG time then
         if error and not is_last:
             return True
         if error:
-            self._aside.add(minute)
-            self._set_aside(mark, refusal(error), 1 if was_aside else ATTEMPTS)
+            self._minutes_set_aside.add(minute)
+            self._set_aside(mark, refusal(error), 1 if was_set_aside else ATTEMPTS)
         self._commit([mark])
         return True
 
@@ -132,7 +131,7 @@ class Indexer:
             self.computed += len(marks)
             for minute in minutes:
                 self._attempts.pop(minute, None)
-                self._aside.discard(minute)
+                self._minutes_set_aside.discard(minute)
         reached(RollupStep.AFTER_COMPUTING)
         return failed
 
@@ -143,11 +142,11 @@ class Indexer:
     def _set_aside(self, mark: Mark, reason: str, attempts: int) -> None:
         with self.connection.transaction():
             self._generation.hold(self.connection)
-            is_new = set_aside.put(self.connection, mark, reason, attempts)
+            is_new = set_aside_minutes.put(self.connection, mark, reason, attempts)
             recomputations.give_up(self.connection, mark.minute)
         logger.log(
             logging.WARNING if is_new else logging.DEBUG,
-            "set aside minute %s: %s; python -m consumers.rollup.aside list shows all",
+            "set aside minute %s: %s; python -m consumers.rollup.set_aside list shows all",
             mark.minute,
             reason,
         )

@@ -1,65 +1,48 @@
-"""Minutes that could not be computed: each is kept with its reason, and stops no other.
+"""`python -m consumers.rollup.set_aside list | retry`: the minutes that could not be computed.
 
-Until such a minute is right, `complete_to` does not rise to the lowest ride that it lacks; where it
-is past that ride already, it stays. The minute is tried again when another ride falls into it, and
-when somebody asks for that: `python -m consumers.rollup.aside retry`.
+`list` shows each with its reason. `retry` has the rollup try all of them again, one in each round,
+beginning within a second; a minute that can be computed then leaves the list.
 """
-
-from typing import NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 
-from consumers.rollup.dirty import Mark
-from unified_log.database import one_row
-
-PUT = """
-    INSERT INTO set_aside_minutes AS known (minute, lowest_ride_id, reason, attempts)
-    VALUES (%s, %s, %s, %s)
-    ON CONFLICT (minute) DO UPDATE
-    SET lowest_ride_id = least(known.lowest_ride_id, excluded.lowest_ride_id),
-        reason = excluded.reason, attempts = known.attempts + excluded.attempts,
-        set_aside_at = excluded.set_aside_at, retry = false
-    RETURNING xmax = 0
-"""
-TO_RETRY = """
-    SELECT minute::text, lowest_ride_id FROM set_aside_minutes
-    WHERE retry ORDER BY set_aside_at, minute LIMIT 1
-"""
-ALL = """
-    SELECT minute::text, lowest_ride_id, attempts, retry, reason
-    FROM set_aside_minutes ORDER BY minute
-"""
-ASK = "UPDATE set_aside_minutes SET retry = true"
+from consumers.rollup import set_aside_minutes
+from consumers.rollup.minutes import SESSION
+from consumers.rollup.set_aside_minutes import SetAsideMinute
+from rocket_rides import revisions, settings
+from unified_log import database, errors
+from unified_log.errors import Unavailable
+from unified_log.process import Parser, show
 
 
-class SetAside(NamedTuple):
-    """A minute as Postgres writes it, and what is known about it."""
-
-    minute: str
-    lowest_ride_id: int
-    attempts: int
-    retry: bool  # somebody asked for another attempt
-    reason: str
-
-
-def put(connection: psycopg.Connection, mark: Mark, reason: str, attempts: int) -> bool:
-    """Set a minute aside after so many attempts; returns whether it was not set aside before."""
-    values = [mark.minute, mark.lowest, reason, attempts]
-    return bool(one_row(connection.execute(PUT, values))[0])
-
-
-def to_retry(connection: psycopg.Connection) -> Mark | None:
-    """A minute for which somebody asked for another attempt; the one that has waited longest."""
-    row = connection.execute(TO_RETRY).fetchone()
-    return Mark(*row) if row else None
+def main() -> None:
+    """List them, or ask for another attempt at all of them."""
+    parser = Parser("python -m consumers.rollup.set_aside", __doc__)
+    parser.add_argument("command", choices=("list", "retry"))
+    command = parser.parse_args().command
+    config = settings.load()
+    try:
+        with database.connect(config.postgres_url, "set aside", **SESSION) as connection:
+            revisions.require_current_schema(connection, config.cell)
+            # In one transaction, so that the rollup takes the requests after they were listed here.
+            with connection.transaction():
+                if command == "retry":
+                    set_aside_minutes.ask(connection)
+                minutes = set_aside_minutes.listed(connection)
+    except (Unavailable, psycopg.Error) as reason:
+        raise SystemExit(errors.in_one_line(reason)) from None
+    show(map(line, minutes) if minutes else ["no minute is set aside"])
 
 
-def listed(connection: psycopg.Connection) -> list[SetAside]:
-    """All of them, oldest minute first."""
-    return connection.cursor(row_factory=class_row(SetAside)).execute(ALL).fetchall()
+def line(minute: SetAsideMinute) -> str:
+    """What is known of one, with the minute as `GET /hours` shows it."""
+    shown = minute.minute.replace(" ", "T").replace("+00", "Z")
+    again = ", to be tried again" if minute.retry else ""
+    return (
+        f"{shown}  from ride {minute.lowest_ride_id} on,"
+        f" {minute.attempts} attempts{again}: {minute.reason}"
+    )
 
 
-def ask(connection: psycopg.Connection) -> None:
-    """Ask for another attempt at all of them."""
-    connection.execute(ASK)
+if __name__ == "__main__":
+    main()

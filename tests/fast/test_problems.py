@@ -197,7 +197,7 @@ def test_minutes_that_were_set_aside_say_how_they_are_tried_again() -> None:
     problem = only(facts(rollup=replace(DATABASE.rollup, minutes_set_aside=2)))
     assert problem.kind == "dead"
     assert "2 minutes" in problem.what
-    assert "python -m consumers.rollup.aside" in problem.what
+    assert "python -m consumers.rollup.set_aside" in problem.what
 
 
 def test_a_millimetre_is_a_disagreement() -> None:

@@ -32,7 +32,7 @@ REFUSING = [
     "consumers.totals consumer0",
     "consumers.ratings stars",
     "consumers.rollup",
-    "consumers.rollup.aside list",
+    "consumers.rollup.set_aside list",
     "consumers.receipts receipts0",
     "consumers.receipts.dead list",
 ]

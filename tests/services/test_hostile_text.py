@@ -12,7 +12,7 @@ from psycopg import sql
 from analytics import approve
 from consumers import remove
 from consumers.receipts import dead
-from consumers.rollup import aside
+from consumers.rollup import set_aside
 from tests.support.looks import at_work, look
 from tests.support.world import World, catch_up
 from unified_log.log import __main__ as log_command
@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "status": (status.main, []),
     "dead letters": (dead.main, ["list"]),
     "log": (log_command.main, []),
-    "minutes": (aside.main, ["list"]),
+    "minutes": (set_aside.main, ["list"]),
     "remove": (remove.main, ["total", HOSTILE]),
     "approve": (approve.main, ["1", "--reason", HOSTILE]),
 }

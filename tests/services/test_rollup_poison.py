@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from consumers.rollup import indexer, minutes
-from consumers.rollup.aside import main
 from consumers.rollup.lead import Lead
+from consumers.rollup.set_aside import main
 from consumers.rollup.step import RollupStep
 from tests.support.api import Api
 from tests.support.disasters import trigger
@@ -41,7 +41,7 @@ Command = Callable[..., Answer]
 def aside(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    """`python -m consumers.rollup.aside`, in this process."""
+    """`python -m consumers.rollup.set_aside`, in this process."""
 
     def run(*arguments: str, database_url: str = world.postgres_url) -> Answer:
         monkeypatch.setenv("DATABASE_URL", database_url)

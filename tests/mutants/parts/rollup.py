@@ -17,7 +17,7 @@ marker = partial(Mutant, file="consumers/rollup/marker.py", tests=USUAL)
 reader = partial(Mutant, file="unified_log/readers/reader.py", tests=USUAL)
 minutes = partial(Mutant, file="consumers/rollup/minutes.py", tests=USUAL)
 indexer = partial(Mutant, file="consumers/rollup/indexer.py", tests=f"{USUAL} {POISON}")
-aside = partial(Mutant, file="consumers/rollup/set_aside.py", tests=POISON)
+set_aside = partial(Mutant, file="consumers/rollup/set_aside_minutes.py", tests=POISON)
 
 MUTANTS = [
     dirty(
@@ -120,7 +120,7 @@ MUTANTS = [
         tests="services/test_rollup.py::"
         "test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_with_them",
     ),
-    aside(
+    set_aside(
         "a minute that is set aside again forgets its lowest ride",
         "lowest_ride_id = least(known.lowest_ride_id, excluded.lowest_ride_id)",
         "lowest_ride_id = excluded.lowest_ride_id",
