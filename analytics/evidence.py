@@ -113,12 +113,12 @@ def known(
     reason = ownership.why_rebuild(warehouse.owners(), ours)
     if not reason:
         try:
-            night = warehouse.night()
+            committed = warehouse.committed_run()
             files = warehouse.table.files()
         except UNREADABLE as error:
             reason = f"is broken ({cause(error)})"
         else:
-            if night is None and had_rides and not full:
+            if committed is None and had_rides and not full:
                 reason = f"{warehouse.folder} is gone"
         if reason and (ledger := newest_ledger(warehouse, ours, ledgers)):
             notes.append(f"The warehouse {reason}: it {be} rebuilt, and compared with its ledger.")
@@ -126,13 +126,13 @@ def known(
     if reason:
         notes.append(f"The warehouse {reason}: it {be} rebuilt from the first ride.")
         return Known()
-    if night is None:
+    if committed is None:
         return Known()
     extent = max((file.last for file in files), default=0)
     try:
-        if night.ledger not in ledgers:
+        if committed.ledger not in ledgers:
             raise Broken("its ledger is not one that a run in this database has written")
-        ledger = warehouse.table.ledger(night.ledger)
+        ledger = warehouse.table.ledger(committed.ledger)
     except Broken as error:
         notes.append(
             f"The warehouse can't be taken at its word ({error}): all of it is read again."

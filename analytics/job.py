@@ -129,8 +129,8 @@ class Job:
             written, replaced = read_again(self.connection, url, self.warehouse, again)
             if not after:
                 self.warehouse.make_way()
-            night = self.warehouse.note(after, case.ledger, owner)
-            run.note_ledger(night.ledger)
+            committed = self.warehouse.note(after, case.ledger, owner)
+            run.note_ledger(committed.ledger)
         result.seconds = time.monotonic() - started
         with self.connection.transaction():
             if judgement.is_proven:
@@ -140,7 +140,7 @@ class Job:
             if publishes:
                 files = self.warehouse.place([*rides.new, *written])
                 reached(RunStep.AFTER_PLACING)
-                self.warehouse.publish(files, night, replaced)
+                self.warehouse.publish(files, committed, replaced)
                 result.published = True
             sweeps = not judgement.holds_receipts(result.receipts)
             set_back(self.connection, result, case.recounts, sweeps=sweeps)

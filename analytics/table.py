@@ -40,7 +40,7 @@ SCHEMA = Schema.from_arrow(parquet.schema())
 ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
-class Night(msgspec.Struct, frozen=True):
+class CommittedRun(msgspec.Struct, frozen=True):
     """What a run writes into its commit, which added the rides past `after`."""
 
     after: int
@@ -54,7 +54,7 @@ class CommitInfo(msgspec.Struct):
     """What the writer of a version said of it; `reconciliation` if that was a run."""
 
     operation: str = ""
-    reconciliation: Night | None = None
+    reconciliation: CommittedRun | None = None
 
 
 class FileAction(msgspec.Struct, rename="camel"):
@@ -143,7 +143,7 @@ class Table:
             raise Broken(f"{file.path} has {size} bytes, not {file.size}")
         return path
 
-    def nights(self) -> Iterator[Night]:
+    def committed_runs(self) -> Iterator[CommittedRun]:
         """What the runs wrote, the newest first, as far back as the log goes.
 
         `DeltaTable.history` finds nothing in a folder whose name has a # or a ?; this does.
@@ -226,14 +226,14 @@ class Table:
         files: list[AddAction],
         replaced: list[File],
         mode: Literal["append", "overwrite"],
-        night: Night,
+        committed: CommittedRun,
     ) -> None:
         """One transaction, on disk when this returns. The files in `replaced` no longer count.
 
         Raises Unavailable, as when anybody has committed since the first look, or OSError.
         """
-        said = json.loads(msgspec.json.encode(night))
-        carried = [Transaction(APP, night.run)]
+        said = json.loads(msgspec.json.encode(committed))
+        carried = [Transaction(APP, committed.run)]
         properties = CommitProperties({"reconciliation": said}, 0, carried)
         now = int(time.time() * 1000)
         gone = [
@@ -278,7 +278,7 @@ class Table:
         hours = self.retention_days * 24
         for path in self.delta.vacuum(hours, enforce_retention_duration=False, full=True):
             (self.folder / path).unlink(missing_ok=True)
-        named = {night.ledger for night in self.nights()}
+        named = {committed.ledger for committed in self.committed_runs()}
         for ledger in self._ledgers.glob("*.json"):
             if ledger.stem not in named and ledger.stat().st_mtime < time.time() - hours * 3600:
                 ledger.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ from deltalake.transaction import AddAction
 
 from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import File
-from analytics.table import Night, Table
+from analytics.table import CommittedRun, Table
 from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -104,16 +104,16 @@ class Warehouse:
     def _not_writable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the warehouse {self.folder} can't be written to: {error.strerror}")
 
-    def newest(self) -> Night | None:
+    def newest(self) -> CommittedRun | None:
         """What its newest run wrote, even if the table can't be read; None before the first."""
-        return next(self.table.nights(), None)
+        return next(self.table.committed_runs(), None)
 
     def owners(self) -> list[Owner]:
         """Whose rides these are, the newest last."""
         newest = self.newest()
         return newest.owners if newest else []
 
-    def night(self) -> Night | None:
+    def committed_run(self) -> CommittedRun | None:
         """What the run wrote that left the table as it is; None before the first. Raises Broken."""
         if not (run := self.table.run):
             return None
@@ -152,22 +152,24 @@ class Warehouse:
         """Move what Spark's tasks wrote to its place; it counts once published. Raises OSError."""
         return [self.table.place(self.staged, file) for file in files]
 
-    def note(self, after: int, ledger: Ledger, owner: Owner) -> Night:
+    def note(self, after: int, ledger: Ledger, owner: Owner) -> CommittedRun:
         """Write the ledger of the next run's commit to its file, and return what that is to say.
 
         Raises OSError.
         """
         ledger = ledger.after_run(self.table.run + 1, owner)
         digest = self.table.write_ledger(ledger)
-        return Night(after, ledger.run, ledger.position, digest, ledger.owners)
+        return CommittedRun(after, ledger.run, ledger.position, digest, ledger.owners)
 
-    def publish(self, files: list[AddAction], night: Night, replaced: Sequence[File] = ()) -> None:
+    def publish(
+        self, files: list[AddAction], committed: CommittedRun, replaced: Sequence[File] = ()
+    ) -> None:
         """Make the placed files count, in place of those in `replaced`.
 
-        Where the night begins at 0, they replace all files that were there. Raises OSError, too.
+        Where the run begins at 0, they replace all files that were there. Raises OSError, too.
         """
-        mode: Literal["append", "overwrite"] = "append" if night.after else "overwrite"
-        self.table.commit(files, [*replaced], mode, night)
+        mode: Literal["append", "overwrite"] = "append" if committed.after else "overwrite"
+        self.table.commit(files, [*replaced], mode, committed)
 
 
 def literal(path: str) -> str:

@@ -62,7 +62,7 @@ def opened(warehouse: str) -> OpenTable:
     from deltalake.fs import DeltaStorageHandler
     from pyarrow.fs import PyFileSystem
 
-    from analytics.table import LEDGERS, Night, read_ledger
+    from analytics.table import LEDGERS, CommittedRun, read_ledger
     from analytics.warehouse import literal
 
     place = warehouse.removeprefix("file://").rstrip("/") + "/rides"
@@ -85,7 +85,7 @@ def opened(warehouse: str) -> OpenTable:
         )
         raise Unavailable(f"{warehouse} has a table that no reconciliation has written{signs}")
     try:
-        digest = msgspec.convert(newest["reconciliation"], Night).ledger
+        digest = msgspec.convert(newest["reconciliation"], CommittedRun).ledger
         ledgers = PyFileSystem(DeltaStorageHandler(place))
         with ledgers.open_input_file(f"{LEDGERS}/{digest}.json") as file:
             ledger = read_ledger(file.read(), digest)

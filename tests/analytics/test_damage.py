@@ -64,7 +64,7 @@ def say_nothing_that_is_a_number(folder: Path) -> None:
 
 
 def ledger_of(folder: Path) -> Path:
-    night = Warehouse(folder).night()
+    night = Warehouse(folder).committed_run()
     assert night
     return folder / "rides" / "_ledgers" / f"{night.ledger}.json"
 

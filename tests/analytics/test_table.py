@@ -108,7 +108,7 @@ def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
     warehouse.tidy()
     assert on_disk(tmp_path) == named(tmp_path)
     assert content(tmp_path) == ledger.total
-    assert [each.run for each in table(tmp_path).nights()] == [3]
+    assert [each.run for each in table(tmp_path).committed_runs()] == [3]
     assert table(tmp_path).run == 3
 
 
@@ -120,7 +120,7 @@ def test_another_retention_takes_effect(tmp_path: Path) -> None:
         warehouse.tidy()
         delta = DeltaTable(tmp_path / "rides")
         assert set(delta.metadata().configuration.values()) == {f"interval {days} days"}
-    assert [each.run for each in table(tmp_path).nights()] == []
+    assert [each.run for each in table(tmp_path).committed_runs()] == []
 
 
 def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:

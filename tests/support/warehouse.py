@@ -66,7 +66,7 @@ def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledge
 def held(folder: Path) -> Ledger:
     """What the table holds, as its newest run has left it."""
     warehouse = Warehouse(folder)
-    night = warehouse.night()
+    night = warehouse.committed_run()
     return warehouse.table.ledger(night.ledger) if night else Ledger()
 
 

@@ -13,8 +13,8 @@ approve = partial(Mutant, file="analytics/approve.py", tests="analytics/test_app
 MUTANTS = [
     evidence(
         "any ledger is believed",
-        "if night.ledger not in ledgers:",
-        "if not night.ledger:",
+        "if committed.ledger not in ledgers:",
+        "if not committed.ledger:",
         tests="analytics/test_ledger_attacked.py::"
         "test_after_an_attack_on_the_ledger_all_is_read_again_and_what_is_right_stays",
     ),

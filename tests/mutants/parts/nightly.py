@@ -68,7 +68,7 @@ MUTANTS = [
     ),
     warehouse(
         "a rebuilt warehouse keeps its old rides",
-        '"append" if night.after else "overwrite"',
+        '"append" if committed.after else "overwrite"',
         '"append"',
     ),
     table(
