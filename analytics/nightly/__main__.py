@@ -25,7 +25,7 @@ from datetime import datetime, time
 
 import psycopg
 
-from analytics.nightly import attempts, nights
+from analytics.nightly import attempts, schedule
 from analytics.nightly.local_time import local_zone
 from rocket_rides import revisions, service, settings
 from unified_log import database, process, waiting
@@ -63,10 +63,10 @@ class Reconciler:
         logger.info("reconciling every day at %s (%s)", self._config.reconcile_at, self._zone)
 
         def session(_progress: waiting.Progress) -> None:
-            due = nights.newest_due(self.now(), self._at)
+            due = schedule.newest_due(self.now(), self._at)
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 revisions.require_current_schema(connection, self._config.cell)
-                missed = nights.missed(connection, due)
+                missed = schedule.missed(connection, due)
             if missed:
                 local = f"{due.astimezone(self._zone):%F %H:%M}"
                 logger.info("the reconciliation of %s was missed; starting it now", local)
@@ -74,7 +74,7 @@ class Reconciler:
             else:
                 logger.debug("no night was missed")
             while not self._stop:
-                attempts.wait_until(nights.next_due(self.now(), self._at), self._stop)
+                attempts.wait_until(schedule.next_due(self.now(), self._at), self._stop)
                 if not self._stop:
                     self.reconcile()
 
@@ -85,7 +85,7 @@ class Reconciler:
 
         If this returned any later, the next night would be left out.
         """
-        until = nights.next_due(self.now(), self._at) - attempts.TO_END
+        until = schedule.next_due(self.now(), self._at) - attempts.TO_END
         attempts.run_with_retries(
             self._command, until, self._stop, self._first_pause, self._install
         )

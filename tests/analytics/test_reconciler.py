@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from analytics.nightly import nights
+from analytics.nightly import schedule
 from analytics.nightly.__main__ import Reconciler
 from rocket_rides.revisions import REVISION
 from tests.support.world import Service, World, eventually
@@ -33,16 +33,16 @@ child.wait()
 def test_a_night_was_missed_when_older_rides_were_not_reconciled_since(world: World) -> None:
     due = datetime(2026, 1, 2, 3, tzinfo=UTC)
     moment = timedelta(microseconds=1)
-    assert not nights.missed(world.connection, due)  # there is nothing to reconcile
+    assert not schedule.missed(world.connection, due)  # there is nothing to reconcile
     world.take(5)
-    assert not nights.missed(world.connection, due)  # nor was there at the time
+    assert not schedule.missed(world.connection, due)  # nor was there at the time
     world.connection.execute("UPDATE rides SET created_at = %s", [due - moment])
-    assert nights.missed(world.connection, due)
+    assert schedule.missed(world.connection, due)
     world.connection.execute(RAN, ["agreed", due - moment])  # that was the night before
     world.connection.execute(RAN, ["failed", due])
-    assert nights.missed(world.connection, due)
+    assert schedule.missed(world.connection, due)
     world.connection.execute(RAN, ["held", due])
-    assert not nights.missed(world.connection, due)
+    assert not schedule.missed(world.connection, due)
 
 
 def miss_a_night(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from analytics.nightly import attempts
 from analytics.nightly.__main__ import Reconciler
 from analytics.nightly.child import LINGER
-from analytics.nightly.nights import next_due
+from analytics.nightly.schedule import next_due
 from analytics.prerequisites import PACKAGES
 from demo import nightly
 from demo.install import environment

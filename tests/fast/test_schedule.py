@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from analytics.nightly import nights
+from analytics.nightly import schedule
 from analytics.nightly.local_time import local_zone
 from rocket_rides import time_zone
 
@@ -36,23 +36,23 @@ def berlin(text: str, fold: int = 0) -> datetime:
 def test_the_newest_due_time_is_todays_or_else_yesterdays(
     now: str, newest: str, following: str
 ) -> None:
-    assert nights.newest_due(berlin(now), THREE) == berlin(newest).astimezone(UTC)
-    assert nights.next_due(berlin(now), THREE) == berlin(following).astimezone(UTC)
+    assert schedule.newest_due(berlin(now), THREE) == berlin(newest).astimezone(UTC)
+    assert schedule.next_due(berlin(now), THREE) == berlin(following).astimezone(UTC)
 
 
 def test_a_time_that_the_clock_leaves_out_is_due_after_the_jump() -> None:
     half_past_two = time(2, 30)
-    due = nights.next_due(berlin("2026-03-29 00:00"), half_past_two)
+    due = schedule.next_due(berlin("2026-03-29 00:00"), half_past_two)
     assert due == berlin("2026-03-29 03:30").astimezone(UTC)
 
 
 def test_a_time_that_the_clock_shows_twice_is_due_once() -> None:
     half_past_two = time(2, 30)
-    first = nights.next_due(berlin("2026-10-25 00:00"), half_past_two)
+    first = schedule.next_due(berlin("2026-10-25 00:00"), half_past_two)
     assert first == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
     second_showing = berlin("2026-10-25 02:30", fold=1)
-    assert nights.newest_due(second_showing, half_past_two) == first
-    assert nights.next_due(second_showing, half_past_two) == berlin("2026-10-26 02:30")
+    assert schedule.newest_due(second_showing, half_past_two) == first
+    assert schedule.next_due(second_showing, half_past_two) == berlin("2026-10-26 02:30")
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def test_rules_that_tz_spells_out_are_followed_as_a_named_zones(
         moment += timedelta(minutes=30)
     for at in (time(2), time(2, 30), THREE):
         for day in (datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)):
-            due = nights.next_due(day.astimezone(BERLIN), at)
-            assert nights.next_due(day.astimezone(rules), at) == due
+            due = schedule.next_due(day.astimezone(BERLIN), at)
+            assert schedule.next_due(day.astimezone(rules), at) == due
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_every_day_of_a_year_has_one_due_time(zone: str, at: time) -> None:
     now = datetime(2026, 1, 1, tzinfo=ZoneInfo(zone))
     dues: list[datetime] = []
     while len(dues) < YEAR:
-        dues.append(nights.next_due(now, at))
-        assert nights.newest_due(dues[-1].astimezone(now.tzinfo), at) == dues[-1]
+        dues.append(schedule.next_due(now, at))
+        assert schedule.newest_due(dues[-1].astimezone(now.tzinfo), at) == dues[-1]
         now = (dues[-1] + timedelta(seconds=1)).astimezone(now.tzinfo)
     days = [due.astimezone(now.tzinfo).date() for due in dues]
     assert {after - before for before, after in pairwise(days)} == {timedelta(1)}
@@ -150,5 +150,5 @@ def test_a_day_that_the_calendar_leaves_out_makes_no_hole() -> None:
     apia = ZoneInfo("Pacific/Apia")  # went from the 29th to the 31st of December 2011
     now = datetime(2011, 12, 31, 1, tzinfo=apia)
     before = datetime(2011, 12, 29, 3, tzinfo=apia).astimezone(UTC)
-    assert nights.newest_due(now, THREE) == before
-    assert nights.next_due(now, THREE) == datetime(2011, 12, 31, 3, tzinfo=apia).astimezone(UTC)
+    assert schedule.newest_due(now, THREE) == before
+    assert schedule.next_due(now, THREE) == datetime(2011, 12, 31, 3, tzinfo=apia).astimezone(UTC)
