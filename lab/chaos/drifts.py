@@ -104,7 +104,7 @@ WRONG_MINUTE = """
     SELECT 'minute', minute, mark, (SELECT coalesce(max(id), 0) FROM reconciliations) FROM changed
     RETURNING victim, mark
 """
-# The newest, because the next night goes on from there.
+# The newest, because the next run goes on from there.
 LOST_OUTCOME = """
     WITH victim AS (
         SELECT ride_id, outcome FROM receipts CROSS JOIN receipts_state

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from lab.chaos.nights import Night
 from lab.chaos.receiver import Delivery
+from lab.chaos.runs import Run
 from lab.chaos.service import Exit
 
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
@@ -121,8 +121,8 @@ class Evidence:
     restores: list[Restore] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     settled_at: float = float("inf")  # on the monotonic clock: nothing was left to do
-    nights: list[Night] = field(default_factory=list)  # all runs of the job
-    last_nights: list[Night] = field(default_factory=list)  # those after all faults
+    runs: list[Run] = field(default_factory=list)  # all runs of the job
+    last_runs: list[Run] = field(default_factory=list)  # those after all faults
     warehouse: list[tuple[int, Decimal]] | None = None  # rides, and their metres
 
 

@@ -76,7 +76,7 @@ class Fleet:
             "redis": self.redises,
         }
         self.servers = [*self.postgreses.servers, *self.redises.servers]
-        self.warehouse = Disk(self.folder / "nights")
+        self.warehouse = Disk(self.folder / "runs")
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}

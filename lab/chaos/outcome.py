@@ -13,8 +13,8 @@ from lab.chaos.books.tables import broken, left_over
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.fleet import LONGEST_LOG, STREAM
 from lab.chaos.nemesis import REPLACE_POSTGRES
-from lab.chaos.nights import read_warehouse
 from lab.chaos.play import Play
+from lab.chaos.runs import read_warehouse
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
 from unified_log.errors import in_one_line
@@ -65,8 +65,8 @@ def collected(play: Play) -> Evidence:
         found += [*play.tables.found, *broken(connection, WHEN_SETTLED)]
         found += left_over(connection, client, STREAM)
         final = read_final_state(connection)
-    warehouse, nights = None, play.scene.nights
-    if nights:
+    warehouse, runs = None, play.scene.runs
+    if runs:
         try:
             warehouse = [*read_warehouse(fleet.warehouse_dir)]
         except Exception as error:  # whatever the library raises
@@ -79,8 +79,8 @@ def collected(play: Play) -> Evidence:
         restores=play.scene.restores,
         deliveries=fleet.receiver.deliveries,
         settled_at=play.settled_at,
-        nights=nights.all if nights else [],
-        last_nights=play.last_nights,
+        runs=runs.all if runs else [],
+        last_runs=play.last_runs,
         warehouse=warehouse,
     )
 
@@ -97,8 +97,8 @@ def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
         "steps that the specification allowed": counted(verdict.met.elements()),
         "recovery after the last fault": f"{play.recovery:.1f} s",
         "receipts": f"{outcomes[DELIVERED]:,} delivered; {outcomes[DEAD]:,} dead, as meant",
-        "nightly runs": counted(night.end for night in evidence.nights),
-        "tampered with": ", ".join(filter(None, (night.tampered for night in evidence.nights)))
+        "nightly runs": counted(run.end for run in evidence.runs),
+        "tampered with": ", ".join(filter(None, (run.tampered for run in evidence.runs)))
         or "nothing",
         "undone by restores and fail-overs": f"{undone(evidence):,}",
         "lost": f"{len(lost(evidence))}",

@@ -19,9 +19,9 @@ from lab.chaos.evidence import Journal
 from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
 from lab.chaos.nemesis import Nemesis, plan
-from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.postgres_pair import ask
+from lab.chaos.runs import Run, Runs, can_run
 from lab.chaos.tampering import Tampering
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording
@@ -37,7 +37,7 @@ REPAIR_LIMIT = 60.0  # seconds
 # Seconds; two idle rounds of a consumer: if anything is left that it would count, it does so now.
 QUIET = 1.2
 # Faults of the nightly job, and drifts, which only it repairs.
-NEED_NIGHTS = {"nightly", "warehouse-full", "wrong-total", "wrong-minute", "lost-outcome"}
+NEED_RUNS = {"nightly", "warehouse-full", "wrong-total", "wrong-minute", "lost-outcome"}
 # After these faults, entries may be gone before the onlooker has seen them, or a reader may read
 # some again.
 HIDE_ENTRIES = {
@@ -61,16 +61,16 @@ class Play:
         self.scene = Scene(fleet, self.journal)
         self.journal.restores = self.scene.restores
         self.errors: list[str] = []
-        self.last_nights: list[Night] = []  # after all faults
+        self.last_runs: list[Run] = []  # after all faults
         self.trace = fleet.folder / "trace.gz"
         self.recording = Recording(self.trace)
         recorder = Recorder(lambda: fleet.postgres.url, self.recording)
         reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
         self.tables = TablesJudge(lambda: fleet.postgres.url)
         self.onlookers: list[Onlooker] = [recorder, reader, self.tables]  # they start in this order
-        if can_run() and not NEED_NIGHTS.isdisjoint(options.faults):
-            self.scene.nights = Nights(fleet, self.scene.over)
-            self.onlookers.append(self.scene.nights)
+        if can_run() and not NEED_RUNS.isdisjoint(options.faults):
+            self.scene.runs = Runs(fleet, self.scene.over)
+            self.onlookers.append(self.scene.runs)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
@@ -83,8 +83,8 @@ class Play:
             self._run()
         finally:
             self.scene.over.set()
-            if self.scene.nights:
-                self.scene.nights.stop()
+            if self.scene.runs:
+                self.scene.runs.stop()
             self.nemesis.end()
 
     def _run(self) -> None:
@@ -112,7 +112,7 @@ class Play:
         say("waiting until everything is counted, repaired and delivered")
         try:
             self._comes_to_rest()
-            self._play_last_nights()
+            self._play_last_runs()
         except (TimeoutError, subprocess.SubprocessError) as reason:
             self.errors.append(in_one_line(reason))  # what is left to do is among the findings
         self.settled_at = time.monotonic()
@@ -133,25 +133,25 @@ class Play:
         until(lambda: ask(postgres, ALL_HAVE_IT, ride), "nobody counts rides", SETTLE_LIMIT)
         return time.monotonic() - began
 
-    def _play_last_nights(self) -> None:
+    def _play_last_runs(self) -> None:
         """Run the job in full; then, when what it found is repaired, tamper with what it believes.
 
         The last run of all must agree. Raises TimeoutError or subprocess.SubprocessError.
         """
-        if nights := self.scene.nights:
-            nights.end()
-            self.last_nights.append(nights.play(["--full"]))
-            late = f"what the last nights found was not repaired after {REPAIR_LIMIT:.0f} s"
+        if runs := self.scene.runs:
+            runs.end()
+            self.last_runs.append(runs.play(["--full"]))
+            late = f"what the last runs found was not repaired after {REPAIR_LIMIT:.0f} s"
             until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
             self._comes_to_rest()
             say("tampering with rides, a state, rights and the ledger")
             self.tables.end()  # the tables are wrong until all is undone
-            tampering = Tampering(self.fleet, nights, random.Random(self.options.seed))
+            tampering = Tampering(self.fleet, runs, random.Random(self.options.seed))
             try:
                 tampering.run()
             finally:
                 self.errors += tampering.found
-            self.last_nights.append(nights.all[-1])
+            self.last_runs.append(runs.all[-1])
             self._comes_to_rest()
 
     def _comes_to_rest(self) -> None:

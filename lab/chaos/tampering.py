@@ -25,7 +25,7 @@ from decimal import Decimal
 from typing import Any
 
 from lab.chaos.fleet import CONSUMERS, Fleet
-from lab.chaos.nights import AGREED, COULD_NOT_RUN, DRIFTED, Night, Nights
+from lab.chaos.runs import AGREED, COULD_NOT_RUN, DRIFTED, Run, Runs
 from lab.processes import clean_environment
 from lab.until import until
 from unified_log.database import one_row
@@ -81,7 +81,7 @@ class Tampering:
     """
 
     fleet: Fleet
-    nights: Nights
+    runs: Runs
     dice: random.Random
     found: list[str] = field(default_factory=list)
 
@@ -96,7 +96,7 @@ class Tampering:
         ):
             tamper()
             if self._ask(TRUTH) != rides:
-                self.found.append(f"after {self.nights.all[-1]}, the rides are not as they were")
+                self.found.append(f"after {self.runs.all[-1]}, the rides are not as they were")
 
     def _with_rides(self) -> None:
         with closing(self.fleet.connect()) as connection:
@@ -109,12 +109,12 @@ class Tampering:
                 connection.execute(ALTER, [altered])
                 connection.execute(SWAP, {"one": one, "other": other})
                 connection.execute(DELETE, [deleted])
-        night = self._night(RIDES, DRIFTED)
-        findings = [each for each in _findings(night) if each["kind"] == "rides_changed"]
+        run = self._reconcile(RIDES, DRIFTED)
+        findings = [each for each in _findings(run) if each["kind"] == "rides_changed"]
         named = sorted(ride["id"] for finding in findings for ride in finding["rides"])
-        if night.report.get("status") != "held" or named != sorted(chosen):
-            self._finds(night, f"names rides {named}, and {sorted(chosen)} were changed")
-        script = self._putting_back(str(night.report.get("run")))
+        if run.report.get("status") != "held" or named != sorted(chosen):
+            self._finds(run, f"names rides {named}, and {sorted(chosen)} were changed")
+        script = self._putting_back(str(run.report.get("run")))
         with closing(self.fleet.connect()) as connection:
             with_row = script.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
             connection.execute(with_row, prepare=False)
@@ -137,15 +137,15 @@ class Tampering:
             misses_it = self._says(name, f"{name} has a checkpoint, at position")
             self.fleet.services[name].end_by(signal.SIGTERM)  # and is started again
             until(misses_it, f"{name} does not say that its state is gone", LIMIT)
-            night = self._night(STATE, DRIFTED)
+            run = self._reconcile(STATE, DRIFTED)
             goes_on = self._says(name, f"{name} stands at")
             with connection.transaction():
                 connection.execute(FIND, lost)
                 connection.execute(UNDO.format(STATE))
-        if [(each["kind"], name in each["about"]) for each in _findings(night)] != [
+        if [(each["kind"], name in each["about"]) for each in _findings(run)] != [
             ("reader_gone", True)
         ]:
-            self._finds(night, f"does not miss {name}, or not only that")
+            self._finds(run, f"does not miss {name}, or not only that")
         until(goes_on, f"{name} does not go on with the state that came back", LIMIT)
 
     def _says(self, name: str, words: str) -> Callable[[], bool]:
@@ -162,10 +162,10 @@ class Tampering:
         url = self.fleet.environment["DATABASE_URL"].replace("//postgres@", "//reconciler@")
         with closing(self.fleet.connect()) as connection:
             connection.execute(HIDE, prepare=False)
-            night = self._night(POLICY, COULD_NOT_RUN, DATABASE_URL=url)
+            run = self._reconcile(POLICY, COULD_NOT_RUN, DATABASE_URL=url)
             connection.execute(SHOW, prepare=False)
-        if "row-level security" not in night.said:
-            self._finds(night, "does not name the policy")
+        if "row-level security" not in run.said:
+            self._finds(run, "does not name the policy")
 
     def _with_ledger(self) -> None:
         ledgers = self.fleet.warehouse_dir.glob("rides/_ledgers/*.json")
@@ -175,32 +175,32 @@ class Tampering:
         ledger["total"] = [rides, _one_more(metres)]
         ledger["blocks"][-1]["distance"] = _one_more(ledger["blocks"][-1]["distance"])
         newest.write_text(json.dumps(ledger))
-        night = self._night(LEDGER, AGREED)
-        if "its ledger was altered" not in night.said:
-            self._finds(night, "does not say that its ledger was altered")
+        run = self._reconcile(LEDGER, AGREED)
+        if "its ledger was altered" not in run.said:
+            self._finds(run, "does not say that its ledger was altered")
 
-    def _night(self, what: str, end: str, **settings: str) -> Night:
+    def _reconcile(self, what: str, end: str, **settings: str) -> Run:
         """A run over what was tampered with, which must end so, and leave all as it is."""
         before = self._ask(REPAIRABLE)
-        night = self.nights.play((), what, settings)
-        if night.end != end:
-            self._finds(night, f"{night.end}, and should have: {end}")
+        run = self.runs.play((), what, settings)
+        if run.end != end:
+            self._finds(run, f"{run.end}, and should have: {end}")
         if self._ask(REPAIRABLE) != before:
-            self._finds(night, "has changed a total or a minute, or asked for that")
-        return night
+            self._finds(run, "has changed a total or a minute, or asked for that")
+        return run
 
     def _ask(self, question: str) -> tuple[Any, ...]:
         with closing(self.fleet.connect()) as connection:
             return one_row(connection.execute(question))
 
-    def _finds(self, night: Night, sentence: str) -> None:
+    def _finds(self, run: Run, sentence: str) -> None:
         self.found.append(
-            f"{night}, after tampering with the {night.tampered}, {sentence}: {night.said[-500:]}"
+            f"{run}, after tampering with the {run.tampered}, {sentence}: {run.said[-500:]}"
         )
 
 
-def _findings(night: Night) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = night.report.get("findings", [])
+def _findings(run: Run) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run.report.get("findings", [])
     return found
 
 

@@ -13,8 +13,8 @@ import pytest
 from lab.chaos.books.clients import undone
 from lab.chaos.books.judge import check
 from lab.chaos.evidence import Answer, Ask, Evidence, FinalState, Restore
-from lab.chaos.nights import AGREED, DRIFTED, Night
 from lab.chaos.receiver import TAKEN, Delivery
+from lab.chaos.runs import AGREED, DRIFTED, Run
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
 MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
@@ -113,7 +113,7 @@ def test_a_receiver_that_was_sent_too_little_or_something_else_is_found(
 
 
 def say_that_it_agreed(evidence: Evidence) -> None:
-    evidence.nights[0].end = AGREED
+    evidence.runs[0].end = AGREED
 
 
 def forget_it(evidence: Evidence) -> None:
@@ -123,8 +123,8 @@ def forget_it(evidence: Evidence) -> None:
 @pytest.mark.parametrize(
     ("breakage", "found"),
     [
-        (say_that_it_agreed, "night-1 agreed, and its report says held"),
-        (forget_it, "night-1 was run 1, and held; its row says none"),
+        (say_that_it_agreed, "run-1 agreed, and its report says held"),
+        (forget_it, "run-1 is number 1, and held; its row says none"),
     ],
 )
 def test_a_run_that_is_forgotten_or_ends_otherwise_is_found(
@@ -134,7 +134,7 @@ def test_a_run_that_is_forgotten_or_ends_otherwise_is_found(
     evidence.restores.clear()
     evidence.asks = evidence.asks[:2]
     held = {"run": 1, "status": "held"}
-    evidence.nights.append(Night(1, end=DRIFTED, report=held, began=LATER, ended=LATER + 10))
+    evidence.runs.append(Run(1, end=DRIFTED, report=held, began=LATER, ended=LATER + 10))
     evidence.final.runs[1] = "held"
     assert check(evidence) == []
     breakage(evidence)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from lab.chaos.nights import can_run
+from lab.chaos.runs import can_run
 from rocket_rides.settings import PROJECT
 from tests.support.world import eventually
 
@@ -52,7 +52,7 @@ def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
     assert figures["lost"] == figures["double"] == "0", said
     assert "moves last_sent" in figures["steps that the specification allowed"]
     if can_run():
-        assert "wrong-total" in figures["faults"]  # found by a night at the end, and repaired
+        assert "wrong-total" in figures["faults"]  # found by a run at the end, and repaired
         assert figures["tampered with"] == "rides, state, policy, ledger"  # found, not repaired
     finding, again = said.splitlines()[-2:]
     assert run.returncode == 1

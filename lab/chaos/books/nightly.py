@@ -66,14 +66,14 @@ WRONG_MINUTES = """
     )
 """
 OTHER_NIGHTS = """
-    SELECT format('night %s found %s receipts missing, and %s were deleted', id, missing, made)
+    SELECT format('run %s found %s receipts missing, and %s were deleted', id, missing, made)
     FROM (
         SELECT id, (compared #>> '{receipts,missing}')::bigint AS missing, (
             SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome' AND made_after < id
         ) AS made FROM reconciliations
-    ) nights WHERE missing > made
+    ) runs WHERE missing > made
     UNION ALL
-    SELECT format('night %s has not compared everything', id) FROM reconciliations
+    SELECT format('run %s has not compared everything', id) FROM reconciliations
     WHERE NOT compared ?& '{rollup,receipts,outbox,ratings}'
 """
 AT_ANY_MOMENT = (RESETS, RIGHT_TOTALS, RUNS, WRONG_MINUTES, OTHER_NIGHTS)

@@ -19,11 +19,11 @@ def kill(scene: Scene, dice: random.Random) -> str:
     When its Java is killed, the job itself can still react.
     """
     only_java, moment = dice.random() < 0.5, dice.uniform(0, LATEST)
-    if scene.nights is None:
+    if scene.runs is None:
         raise Moot
     scene.wait(moment)
     deadline = time.monotonic() + PATIENCE
-    while not scene.nights.kill(only_java=only_java):
+    while not scene.runs.kill(only_java=only_java):
         if time.monotonic() > deadline or scene.over.is_set():
             raise Moot
         scene.wait(AGAIN)
@@ -33,7 +33,7 @@ def kill(scene: Scene, dice: random.Random) -> str:
 def _drift(kind: str, scene: Scene, dice: random.Random) -> str:
     """Make a drift on a victim that has none; wait for one, or for Postgres, if need be."""
     deadline = time.monotonic() + PATIENCE
-    while scene.nights and time.monotonic() < deadline and not scene.over.is_set():
+    while scene.runs and time.monotonic() < deadline and not scene.over.is_set():
         with suppress(*AWAY), scene.drifting, closing(scene.fleet.connect()) as connection:
             if drift := make(connection, kind, dice):
                 return drift

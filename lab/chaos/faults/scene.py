@@ -13,7 +13,7 @@ from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Journal, Restore
 from lab.chaos.fleet import Fleet
-from lab.chaos.nights import Nights
+from lab.chaos.runs import Runs
 from unified_log.errors import Unavailable
 
 
@@ -31,7 +31,7 @@ class Scene:
     restores: list[Restore] = field(default_factory=list)
     backup: Backup | None = None  # the newest
 
-    nights: Nights | None = None  # None where the job can't run
+    runs: Runs | None = None  # None where the job can't run
     drifting: threading.Lock = field(default_factory=threading.Lock)  # held while a drift is made
 
     def wait(self, seconds: float) -> None:

@@ -114,7 +114,7 @@ def _restart_if_it_hangs(scene: Scene) -> None:
 def fill_warehouse(scene: Scene, dice: random.Random) -> str:
     """The disk that holds the warehouse, and Spark's temporary files, is full."""
     seconds, disk = dice.uniform(5, 25), scene.fleet.warehouse
-    if scene.nights is None or not disk.is_mounted:
+    if scene.runs is None or not disk.is_mounted:
         raise Moot
     disk.fill()
     scene.wait(seconds)

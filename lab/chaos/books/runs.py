@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lab.chaos.evidence import Evidence
-from lab.chaos.nights import AGREED, DRIFTED, FAILED, Night
+from lab.chaos.runs import AGREED, DRIFTED, FAILED, Run
 
 Findings = Iterator[str]
 # What a run says of a broken warehouse, which no kill may lead to. A warehouse that belongs to a
@@ -31,39 +31,39 @@ FULL = "No space left on device"
 def every_run_ends_properly(evidence: Evidence) -> Findings:
     """Each with a status that it may have, and none has found the warehouse broken."""
     alarming = ALARMING if evidence.restores else (*ALARMING, DOUBTED)
-    for night in evidence.nights:
-        expected = night.tampered or FULL in night.said
-        is_alarming = not expected and any(words in night.said for words in alarming)
-        if night.end == FAILED or is_alarming:
-            yield f"{night} {night.end}: {night.said[-500:]}"
+    for run in evidence.runs:
+        expected = run.tampered or FULL in run.said
+        is_alarming = not expected and any(words in run.said for words in alarming)
+        if run.end == FAILED or is_alarming:
+            yield f"{run} {run.end}: {run.said[-500:]}"
 
 
 def every_run_is_remembered(evidence: Evidence) -> Findings:
     """One that completed has a row, which says the same as its report and its exit status."""
-    for night in evidence.nights:
-        if not night.finished:
+    for run in evidence.runs:
+        if not run.finished:
             continue
-        run, status = night.report.get("run"), night.report.get("status")
-        if ENDS_WITH.get(str(status)) != night.end:
-            yield f"{night} {night.end}, and its report says {status}"
-        elif evidence.final.runs.get(run or 0) != status and not _may_be_undone(night, evidence):
-            row = evidence.final.runs.get(run or 0, "none")
-            yield f"{night} was run {run}, and {status}; its row says {row}"
+        number, status = run.report.get("run"), run.report.get("status")
+        if ENDS_WITH.get(str(status)) != run.end:
+            yield f"{run} {run.end}, and its report says {status}"
+        elif evidence.final.runs.get(number or 0) != status and not _may_be_undone(run, evidence):
+            row = evidence.final.runs.get(number or 0, "none")
+            yield f"{run} is number {number}, and {status}; its row says {row}"
 
 
-def _may_be_undone(night: Night, evidence: Evidence) -> bool:
+def _may_be_undone(run: Run, evidence: Evidence) -> bool:
     """Whether a restore may have undone its row."""
-    return any(one.began < night.ended and night.began < one.killed for one in evidence.restores)
+    return any(one.began < run.ended and run.began < one.killed for one in evidence.restores)
 
 
 def the_last_runs_agree(evidence: Evidence) -> Findings:
     """Each run after all faults finishes; the last one, after all repairs, agrees."""
-    for night in evidence.last_nights:
-        if not night.finished:
-            yield f"{night}, after all faults, {night.end}: {night.said[-500:]}"
-    for night in evidence.last_nights[-1:]:
-        if night.finished and night.end != AGREED:
-            yield f"{night}, after everything was repaired, found something wrong"
+    for run in evidence.last_runs:
+        if not run.finished:
+            yield f"{run}, after all faults, {run.end}: {run.said[-500:]}"
+    for run in evidence.last_runs[-1:]:
+        if run.finished and run.end != AGREED:
+            yield f"{run}, after everything was repaired, found something wrong"
 
 
 def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:

@@ -46,7 +46,7 @@ def can_run() -> bool:
 
 
 @dataclass
-class Night:
+class Run:
     """A run: how it ended, its output, and its report; times are on the monotonic clock."""
 
     number: int
@@ -58,22 +58,22 @@ class Night:
     ended: float = float("inf")
 
     def __str__(self) -> str:
-        return f"night-{self.number}"
+        return f"run-{self.number}"
 
     @property
     def finished(self) -> bool:
         return self.end in (AGREED, DRIFTED)
 
 
-class Nights(Onlooker):
+class Runs(Onlooker):
     """Runs the job until `over` is set, again and again.
 
     The kernel ends a run with its thread.
     """
 
     def __init__(self, fleet: Fleet, over: threading.Event) -> None:
-        super().__init__("nights")
-        self.all: list[Night] = []
+        super().__init__("runs")
+        self.all: list[Run] = []
         self._fleet = fleet
         self._over = over
         self._guard = threading.Lock()
@@ -87,18 +87,18 @@ class Nights(Onlooker):
 
     def play(
         self, options: Sequence[str] = (), tampered: str = "", settings: Mapping[str, str] = {}
-    ) -> Night:
+    ) -> Run:
         """One run, in the calling thread; `settings` go before the fleet's."""
-        night = Night(len(self.all) + 1, tampered)
-        log, report = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
+        run = Run(len(self.all) + 1, tampered)
+        log, report = (self._fleet.folder / f"{run}.{kind}" for kind in ("log", "json"))
         status = self._run(log, [*options, "--json", str(report)], settings)
-        night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
-        night.said = log.read_text(errors="replace").strip()
+        run.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
+        run.said = log.read_text(errors="replace").strip()
         with suppress(OSError, ValueError):  # whoever was killed may have written half of it
-            night.report = json.loads(report.read_bytes(), parse_float=Decimal)
-        night.ended = time.monotonic()
-        self.all.append(night)
-        return night
+            run.report = json.loads(report.read_bytes(), parse_float=Decimal)
+        run.ended = time.monotonic()
+        self.all.append(run)
+        return run
 
     def _run(self, log: Path, options: Sequence[str], settings: Mapping[str, str]) -> int:
         """The exit status, or minus the number of the signal that ended it."""
