@@ -184,7 +184,7 @@ def main() -> None:
     config = settings.load()
     foreign.keep_out(config.spark_master)
     if config.log_format == logs.JSON:
-        logs.begin(config.log_level, logs.JSON)
+        logs.configure(config.log_level, logs.JSON)
     try:
         telemetry.begin(config, "reconciler")
         with telemetry.stage("reconcile"):

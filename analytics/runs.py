@@ -123,7 +123,7 @@ def _json(value: object) -> str:
     return msgspec.json.Encoder(decimal_format="number").encode(value).decode()
 
 
-def begin(connection: psycopg.Connection) -> Run:
+def begin_run(connection: psycopg.Connection) -> Run:
     """Commit the row of a run. Only for the holder of the lock."""
     connection.execute(LEFT_OVER)
     return Run(connection, *one_row(connection.execute(BEGIN)))
@@ -135,7 +135,7 @@ def recorded(connection: psycopg.Connection, *, checking: bool) -> Iterator[Run 
     if checking:
         yield None
         return
-    run = begin(connection)
+    run = begin_run(connection)
     try:
         yield run
     except BaseException as error:

@@ -21,7 +21,7 @@ CHATTY = ("psycopg", "alembic")
 TRACES = ("trace_id", "trace_ids")  # see `unified_log.tracing.fields`
 
 
-def begin(level: str, style: str, **about: str) -> None:
+def configure(level: str, style: str, **about: str) -> None:
     """Log events from this level on, as text or JSON; `about` are fields of every object.
 
     honcho, or the container, adds the process' name to a text.

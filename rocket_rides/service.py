@@ -22,7 +22,7 @@ def begin(config: Settings, **about: str) -> None:
     through it takes some 50 ms: at the end of each process, and now and then in the middle of a
     request.
     """
-    logs.begin(config.log_level, config.log_format, **about)
+    logs.configure(config.log_level, config.log_format, **about)
     if unsettled := time_zone.settle():
         logger.warning(unsettled)
     gc.freeze()

@@ -229,7 +229,7 @@ class Settings(BaseSettings):
 
     def begin_logging(self) -> None:
         """Have this process log to stdout."""
-        logs.begin(self.log_level, self.log_format)
+        logs.configure(self.log_level, self.log_format)
 
     def require_schema(self, connection: "psycopg.Connection") -> None:
         """Raise Unavailable, or Refused, unless the database is the one that this code needs."""
@@ -334,7 +334,7 @@ def require_signing_secrets(config: Settings) -> list[str]:
 
 def _refuse(reasons: Iterable[str]) -> NoReturn:
     if os.environ.get("LOG_FORMAT", "").lower() == logs.JSON:
-        logs.begin("INFO", logs.JSON)
+        logs.configure("INFO", logs.JSON)
     for reason in reasons:
         logs.say(reason, logging.ERROR)
     raise SystemExit(2)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from analytics.emit import emit, past_runs
 from analytics.result import Result, Tally
-from analytics.runs import begin
+from analytics.runs import begin_run
 from tests.support.world import World
 
 # A reader that has the name of a total, and none itself.
@@ -27,7 +27,7 @@ def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
 def test_a_past_run_tells_what_became_of_each_part(world: World) -> None:
     """Runs that died, or are under way, have nothing to tell."""
     for status in ("agreed", "held", "died"):
-        run = begin(world.connection)
+        run = begin_run(world.connection)
         if status != "died":
             verdicts = {"totals": status}
             run.complete(status, 2, verdicts, [], [], 0, None, 0, {})
@@ -36,6 +36,6 @@ def test_a_past_run_tells_what_became_of_each_part(world: World) -> None:
         ("held", {"totals": "held"}),
         ("agreed", {"totals": "agreed"}),
     ]
-    begin(world.connection)
+    begin_run(world.connection)
     dead = world.connection.execute("SELECT status FROM runs ORDER BY id").fetchall()
     assert dead == [("agreed",), ("held",), ("failed",), ("running",)]

@@ -46,7 +46,7 @@ def run(world: World) -> None:
     connection = world.connect()
     connection.execute("SET ROLE reconciler")
     require_rights(connection)
-    this = runs.begin(connection)
+    this = runs.begin_run(connection)
     last = runs.last_completed(connection)
     runs.known_ledgers(connection)
     runs.approved(connection, "0" * 64)

@@ -69,7 +69,7 @@ class Books:
             self.spark,
             self.world.postgres_url,
             warehouse,
-            None if check else runs.begin(connection),
+            None if check else runs.begin_run(connection),
             random.Random(1),
             shown or (lambda _stage: nullcontext()),
         )

@@ -62,7 +62,7 @@ class Streamer:
         self._log = log
         self._batch_size = batch_size
         self.barrier = Barrier(connection)
-        self.term = leaders_term.begin(connection)
+        self.term = leaders_term.begin_term(connection)
         self.last_sent = self.term.after
         # Records up to _settled may be sent; up to _drained none are left. Both can be above
         # last_sent, where transactions that rolled back drew numbers.

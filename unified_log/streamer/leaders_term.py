@@ -59,7 +59,7 @@ OWN = "INSERT INTO terms (after, term, replaced) VALUES (%s, %s, %s)"
 START = "SELECT cell_start()"
 
 
-def begin(connection: psycopg.Connection) -> Term:
+def begin_term(connection: psycopg.Connection) -> Term:
     """Begin a term, committed when this returns: for the leader, before it sends anything.
 
     Raises StateLost when `last_sent` is gone, or lower than what was sent, and Unavailable when the

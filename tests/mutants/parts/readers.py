@@ -4,7 +4,7 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-belief = partial(Mutant, file="unified_log/readers/ours.py", tests="fast/test_digest.py")
+ours = partial(Mutant, file="unified_log/readers/ours.py", tests="fast/test_digest.py")
 digest = partial(Mutant, file="unified_log/readers/digest.py", tests="fast/test_digest.py")
 checkpoint = partial(
     Mutant, file="unified_log/readers/checkpoint.py", tests="services/test_consumer.py"
@@ -17,12 +17,12 @@ committing = partial(
 )
 
 MUTANTS = [
-    belief(
+    ours(
         "a term's first ride is the one at which the term before ended",
         "return after < record.id <= upto",
         "return after <= record.id <= upto",
     ),
-    belief(
+    ours(
         "a term has no end",
         "return after < record.id <= upto",
         "return after < record.id",
