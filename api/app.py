@@ -3,10 +3,10 @@
 from flask import Flask
 from werkzeug.routing import IntegerConverter
 
+from api.database import Database
 from api.headers import forget_variables
 from api.lean import LeanFlask
-from api.outages import Outages, tell_why_unreachable
-from api.pool import open_pool
+from api.outages import Outages
 from api.problems import answer_errors
 from api.pruning import Pruner
 from api.slow_clients import SlowClients
@@ -30,7 +30,6 @@ def create_app() -> Flask:
     config = settings.load()
     begin(config)
     name_traces()
-    why = tell_why_unreachable(config.postgres_url)
     die_with_parent()
     forget_variables()
     app = LeanFlask(__name__, static_folder=None)
@@ -39,11 +38,11 @@ def create_app() -> Flask:
     app.url_map.converters["int"] = AsciiInteger
     app.register_blueprint(routes)
     answer_errors(app)
-    app.after_request(Outages(why).note)
+    database = app.extensions["database"] = Database(config)
+    app.after_request(Outages(database).note)
     telemetry.begin(config, "api")
     if telemetry.is_on():
         add_spans(app)
-    app.extensions["pool"] = open_pool(config)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

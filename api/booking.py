@@ -1,53 +1,56 @@
 """Taking a ride: the ride, its staged record and its idempotency key, in one transaction."""
 
 from decimal import Decimal
-from functools import partial
 from typing import NamedTuple
 
-import psycopg
+from psycopg import errors
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from api import writing
-from api.pool import Pool
-from api.prepared import Prepared, Repeated, Row
-from api.writing import TryLater
+from api.database import Database, cause
+from api.writing import Attempts, Repeated, TryLater
 from rocket_rides.revisions import refusal
 from unified_log.tracing import NO_TRACE, Trace
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
 # the id in the transaction that stages the record: the streamer's barrier relies on that. The
 # record gets the same id. stage() wakes the streamer, if it sleeps, when this commits.
-INSERT_RIDE = """
+TAKE = text("""
     WITH ride AS (
-        INSERT INTO rides (distance) VALUES ($1) RETURNING id, distance
+        INSERT INTO rides (distance) VALUES (:distance) RETURNING id, distance
     )
-"""
-STAGE = """
-    SELECT id, distance,
-           stage(id, 'ride.create', jsonb_build_object('id', id, 'distance', distance), $2, $3)
+    SELECT id, distance, stage(
+        id, 'ride.create', jsonb_build_object('id', id, 'distance', distance),
+        :traceparent, :tracestate
+    )
     FROM ride
-"""
-TAKE = INSERT_RIDE + STAGE
+""")
 # If the key was used before, the whole statement fails, so no ride is taken. A second request with
 # the same key waits here until the first has ended. Looking the key up first would cost another
 # round trip, and would predicate-lock a page of the index that others insert into.
-TAKE_UNDER_KEY = f"""
-    {INSERT_RIDE}, used AS (
-        INSERT INTO idempotency_keys (key, distance, ride_id) SELECT $4, distance, id FROM ride
+TAKE_UNDER_KEY = text("""
+    WITH ride AS (
+        INSERT INTO rides (distance) VALUES (:distance) RETURNING id, distance
+    ), used AS (
+        INSERT INTO idempotency_keys (key, distance, ride_id) SELECT :key, distance, id FROM ride
     )
-    {STAGE}
-"""  # noqa: S608 (no value is put in)
+    SELECT id, distance, stage(
+        id, 'ride.create', jsonb_build_object('id', id, 'distance', distance),
+        :traceparent, :tracestate
+    )
+    FROM ride
+""")
 # A session that is killed while it waits for the synchronous standby has already committed here. No
 # replay may report such a ride before the standby has it: so this lookup emits an empty WAL record,
 # and waits, too.
-FIND_KEY = """
-    SELECT ride_id, distance FROM idempotency_keys, pg_logical_emit_message(true, 'replay', '')
-    WHERE key = $1
-"""
-
-TAKE_RIDE = Prepared("take_ride", TAKE)
-TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY, "idempotency_keys_pkey")
-FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
+FIND_KEY = text("""
+    SELECT ride_id AS id, distance
+    FROM idempotency_keys, pg_logical_emit_message(true, 'replay', '')
+    WHERE key = :key
+""")
 KEYS = "idempotency_keys"
+ONCE = "idempotency_keys_pkey"  # the index in which two uses of a key meet
 FENCE = "idempotency_keys_fence"  # against keys that go to another cell: see `cells.router.keys`
 
 
@@ -63,46 +66,54 @@ class KeyReused(Exception):
     """The key was already used for a ride of another distance."""
 
 
-def take(pool: Pool, distance: Decimal, key: str | None, trace: Trace | None = None) -> Ride:
+def take(
+    database: Database, distance: Decimal, key: str | None, trace: Trace | None = None
+) -> Ride:
     """Take a ride of `distance` metres, or find the one that `key` has already taken.
 
     Its record carries the `trace`. Without a key, nothing is retried after a lost connection: the
     ride could be taken twice. Raises KeyReused or TryLater.
     """
-    once = partial(_take_once, distance=distance, key=key, trace=trace)
-    return writing.write(pool, once, "ride", is_repeatable=key is not None)
+    attempts = Attempts(database, "ride", is_repeatable=key is not None)
+    while True:
+        with attempts.another() as connection:
+            if key is None:
+                return _take(connection, distance, trace)
+            try:
+                return _take_under_key(connection, distance, key, trace)
+            except Repeated:
+                return _find(connection, distance, key)
 
 
-def _take_once(
-    connection: psycopg.Connection, distance: Decimal, key: str | None, trace: Trace | None
-) -> Ride | None:
-    """The ride; None if its key was used before, and has been deleted since."""
-    values = [str(distance), *(trace or NO_TRACE)]
-    if key is None:
-        return _ride(*TAKE_RIDE(connection, *values))
+def _take(connection: Connection, distance: Decimal, trace: Trace | None) -> Ride:
+    parent, state = trace or NO_TRACE
+    values = {"distance": distance, "traceparent": parent, "tracestate": state}
+    taken = writing.run(connection, "take_ride", TAKE, values).one()
+    return Ride(taken.id, taken.distance)
+
+
+def _take_under_key(
+    connection: Connection, distance: Decimal, key: str, trace: Trace | None
+) -> Ride:
+    parent, state = trace or NO_TRACE
+    values = {"distance": distance, "key": key, "traceparent": parent, "tracestate": state}
     try:
-        return _ride(*TAKE_RIDE_UNDER_KEY(connection, *values, key))
-    except Repeated:
-        pass
-    except psycopg.errors.CheckViolation as refused:
-        if refused.diag.constraint_name != FENCE:
-            raise
-        moved = "this key was moved to another cell, or is being moved"
-        raise TryLater(moved, "ride", maybe_taken=True) from None
-    except psycopg.errors.LockNotAvailable as refused:
-        if KEYS not in (refused.diag.context or ""):
-            raise  # for another lock: `write` knows whether an earlier attempt may have taken it
-        # An earlier request with this key is under way, and may take the ride.
-        raise TryLater(refusal(refused), "ride", maybe_taken=True) from None
-    used = writing.find(FIND_RIDE_OF_KEY, connection, key, "ride")
-    if not used:
-        return None
-    ride = _ride(*used)
-    if ride.distance != distance:
+        taken = writing.run(connection, "take_ride_under_key", TAKE_UNDER_KEY, values, ONCE).one()
+    except DBAPIError as error:
+        refused = cause(error)
+        if isinstance(refused, errors.CheckViolation) and refused.diag.constraint_name == FENCE:
+            moved = "this key was moved to another cell, or is being moved"
+            raise TryLater(moved, "ride", maybe_taken=True) from None
+        if isinstance(refused, errors.LockNotAvailable) and KEYS in (refused.diag.context or ""):
+            # An earlier request with this key is under way, and may take the ride.
+            raise TryLater(refusal(refused), "ride", maybe_taken=True) from None
+        raise  # `Attempts` knows whether an earlier attempt may have taken it
+    return Ride(taken.id, taken.distance)
+
+
+def _find(connection: Connection, distance: Decimal, key: str) -> Ride:
+    """The ride that an earlier request has taken under this key."""
+    found = writing.find(connection, "find_ride_of_key", FIND_KEY, {"key": key}, "ride")
+    if found.distance != distance:
         raise KeyReused
-    return ride._replace(replayed=True)
-
-
-def _ride(row: Row) -> Ride:
-    ride_id, distance, *_ = row  # and what stage() returns, which is nothing
-    return Ride(int(ride_id), Decimal(distance.decode()))
+    return Ride(found.id, found.distance, replayed=True)

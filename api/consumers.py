@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import psycopg
+from sqlalchemy import Connection
 
 from rocket_rides.standings import STANDINGS
 
@@ -39,10 +39,10 @@ RESET = (
 )
 
 
-def show(connection: psycopg.Connection) -> list[Answer]:
-    """Each reader, by name, all at one moment. Raises psycopg.Error."""
-    cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
-    consumers = cursor.execute(CONSUMERS, {"limit": LIMIT}).fetchall()
+def show(connection: Connection) -> list[Answer]:
+    """Each reader, by name, all at one moment. Raises DBAPIError."""
+    found = connection.exec_driver_sql(CONSUMERS, {"limit": LIMIT})
+    consumers = [dict(row) for row in found.mappings()]
     for consumer in consumers:
         reset = {name: consumer.pop(name) for name in RESET}
         consumer["reset"] = reset if reset["reconciliation"] else None

@@ -2,30 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, LiteralString, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from sqlalchemy import ARRAY, BigInteger, RowMapping, Select, cast, func, select, true
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import UnprocessableEntity
 
-LONGEST = timedelta(days=31)
+from api.tables import Moment, ride_minutes, rollup_state, set_aside_minutes
 
-# One statement, so one snapshot: the sums are right for the rides up to the `complete_to` beside
-# them. Without any ride there is still one row, without a period. Of the minutes that were set
-# aside, it names those with the lowest rides, which hold `complete_to` back.
-SUMS = """
-    SELECT period, rides, distance, complete_to, set_aside
-    FROM rollup_state CROSS JOIN (
-        SELECT coalesce(array_agg(minute), '{}') AS set_aside FROM (
-            SELECT minute FROM set_aside_minutes ORDER BY lowest_ride_id, minute LIMIT 1000
-        ) lowest
-    ) named LEFT JOIN (
-        SELECT date_trunc(%(period)s, minute, 'UTC') AS period,
-               sum(rides)::bigint AS rides, sum(distance) AS distance
-        FROM ride_minutes WHERE minute >= %(first)s AND minute < %(until)s AND rides > 0 GROUP BY 1
-    ) sums ON true
-    ORDER BY period
-"""
+LONGEST = timedelta(days=31)
+MOST_NAMED = 1000
 
 
 class Range(NamedTuple):
@@ -38,7 +25,7 @@ class Range(NamedTuple):
 class Period(NamedTuple):
     """The length of time that a sum covers."""
 
-    name: LiteralString
+    name: str
     length: timedelta
 
     def asked_for(self, parameters: MultiDict[str, str]) -> Range:
@@ -61,8 +48,35 @@ class Period(NamedTuple):
         midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight + (moment - midnight) // self.length * self.length
 
-    def answer(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The result of SUMS, for the client."""
+    def sums(self, asked: Range) -> Select[Any]:
+        """The statement: one, so one snapshot.
+
+        The sums are right for the rides up to the `complete_to` beside them. Without any ride there
+        is still one row, without a period. Of the minutes that were set aside, it names those with
+        the lowest rides, which hold `complete_to` back.
+        """
+        minute, rides, distance, _ = ride_minutes.c
+        sums = (
+            select(
+                func.date_trunc(self.name, minute, "UTC").label("period"),
+                cast(func.sum(rides), BigInteger).label("rides"),
+                func.sum(distance).label("distance"),
+            )
+            .where(minute >= asked.first, minute < asked.until, rides > 0)
+            .group_by("period")
+            .subquery("sums")
+        )
+        aside = set_aside_minutes.c
+        lowest = select(aside.minute).order_by(aside.lowest_ride_id, aside.minute).limit(MOST_NAMED)
+        set_aside = func.array(lowest.scalar_subquery(), type_=ARRAY(Moment)).label("set_aside")
+        return (
+            select(sums, rollup_state.c.complete_to, set_aside)
+            .select_from(rollup_state.outerjoin(sums, true()))
+            .order_by(sums.c.period)
+        )
+
+    def answer(self, rows: Sequence[RowMapping]) -> dict[str, Any]:
+        """The rows of `sums`, for the client."""
         return {
             f"{self.name}s": [
                 {self.name: row["period"], "rides": row["rides"], "distance": row["distance"]}

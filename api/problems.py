@@ -6,13 +6,13 @@ a client's next step depends; each is a link to where `openapi.json` describes t
 
 from typing import NamedTuple
 
-import psycopg
 from flask import Flask, Response, jsonify, request
-from psycopg_pool import PoolTimeout
+from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException, InternalServerError, MethodNotAllowed, NotFound
 from werkzeug.http import HTTP_STATUS_CODES
 
 from api import booking
+from api.database import NoConnection, cause
 from api.writing import TryLater
 from rocket_rides.revisions import refusal
 
@@ -36,7 +36,8 @@ def answer_errors(app: Flask) -> None:
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(booking.KeyReused, _key_reused)
     app.register_error_handler(TryLater, _try_later)
-    app.register_error_handler(psycopg.Error, _unavailable)
+    app.register_error_handler(NoConnection, _no_connection)
+    app.register_error_handler(DBAPIError, _unavailable)
 
 
 def problem(status: int, detail: str, kind: Kind | None = None) -> Response:
@@ -83,7 +84,12 @@ def _try_later(reason: TryLater) -> Response:
     return problem(503, str(reason), kind)
 
 
-def _unavailable(error: psycopg.Error) -> Response:
-    """For routes that only read. Those that write also say whether they wrote (`api.writing`)."""
-    reason = f"the database is not available: {refusal(error)}"
-    return problem(503, str(error) if isinstance(error, PoolTimeout) else reason)
+# For routes that only read. Those that write also say whether they wrote (`api.writing`).
+
+
+def _no_connection(reason: NoConnection) -> Response:
+    return problem(503, str(reason))
+
+
+def _unavailable(error: DBAPIError) -> Response:
+    return problem(503, f"the database is not available: {refusal(cause(error))}")

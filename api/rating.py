@@ -4,66 +4,71 @@ The ride is the natural key: a repeated request finds the rating that is there, 
 Idempotency-Key.
 """
 
-from functools import partial
-
-import psycopg
+from psycopg import errors
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import Conflict, NotFound
 
 from api import writing
-from api.pool import Pool
-from api.prepared import Prepared, Repeated
-from api.writing import TryLater
+from api.database import Database, cause
+from api.writing import Attempts, Repeated, TryLater
 from rocket_rides.revisions import refusal
 from unified_log.tracing import NO_TRACE, Trace
 
 ONCE = "ratings_ride_id_key"  # the index in which two ratings of a ride meet
 # One statement, as for a ride (`api.booking`). Without such a ride it inserts nothing.
-RATE = """
+RATE = text("""
     WITH rating AS (
-        INSERT INTO ratings (ride_id, stars) SELECT id, $2 FROM rides WHERE id = $1
+        INSERT INTO ratings (ride_id, stars) SELECT id, :stars FROM rides WHERE id = :ride_id
         RETURNING id, ride_id, stars
     )
     SELECT stars, stage(
         id, 'rating.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars),
-        $3, $4
+        :traceparent, :tracestate
     )
     FROM rating
-"""
+""")
 # It waits for the synchronous standby, as FIND_KEY in `api.booking` does.
-FIND = """
-    SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '') WHERE ride_id = $1
-"""
-
-RATE_RIDE = Prepared("rate_ride", RATE, ONCE)
-FIND_RATING = Prepared("find_rating", FIND)
+FIND = text("""
+    SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '')
+    WHERE ride_id = :ride_id
+""")
 
 
-def rate(pool: Pool, ride_id: int, stars: int, trace: Trace | None = None) -> bool:
+def rate(database: Database, ride_id: int, stars: int, trace: Trace | None = None) -> bool:
     """Give a ride these stars; False if it has them already.
 
     Its record carries the `trace`. Raises NotFound without such a ride, Conflict when it has
     others, or TryLater.
     """
-    once = partial(_rate_once, ride_id=ride_id, stars=stars, trace=trace)
-    return writing.write(pool, once, "rating", is_repeatable=True)
+    attempts = Attempts(database, "rating", is_repeatable=True)
+    while True:
+        with attempts.another() as connection:
+            try:
+                _rate(connection, ride_id, stars, trace)
+                return True
+            except Repeated:
+                _require_same(connection, ride_id, stars)
+                return False
 
 
-def _rate_once(
-    connection: psycopg.Connection, ride_id: int, stars: int, trace: Trace | None
-) -> bool | None:
+def _rate(connection: Connection, ride_id: int, stars: int, trace: Trace | None) -> None:
+    parent, state = trace or NO_TRACE
+    values = {"ride_id": ride_id, "stars": stars, "traceparent": parent, "tracestate": state}
     try:
-        if RATE_RIDE(connection, str(ride_id), str(stars), *(trace or NO_TRACE)):
-            return True
+        rated = writing.run(connection, "rate_ride", RATE, values, ONCE).one_or_none()
+    except DBAPIError as error:
+        refused = cause(error)
+        if isinstance(refused, errors.LockNotAvailable) and ONCE in (refused.diag.context or ""):
+            # Another request is rating the ride, and may succeed.
+            raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
+        raise  # `Attempts` knows whether an earlier attempt may have taken it
+    if rated is None:
         raise NotFound(f"there is no ride {ride_id}")
-    except Repeated:
-        pass
-    except psycopg.errors.LockNotAvailable as refused:
-        if ONCE not in (refused.diag.context or ""):
-            raise  # for another lock: `write` knows whether an earlier attempt may have taken it
-        # Another request is rating the ride, and may succeed.
-        raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
-    for [found] in writing.find(FIND_RATING, connection, str(ride_id), "rating"):
-        if int(found) != stars:
-            raise Conflict(f"ride {ride_id} was already rated: {found.decode()} of 5 stars")
-        return False
-    return None  # somebody has deleted it meanwhile
+
+
+def _require_same(connection: Connection, ride_id: int, stars: int) -> None:
+    """Raise Conflict if an earlier request has given the ride other stars."""
+    found = writing.find(connection, "find_rating", FIND, {"ride_id": ride_id}, "rating")
+    if found.stars != stars:
+        raise Conflict(f"ride {ride_id} was already rated: {found.stars} of 5 stars")

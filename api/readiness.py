@@ -1,7 +1,9 @@
 """Whether rides can be taken, as far as we can tell without taking one."""
 
 import psycopg
+from sqlalchemy import Connection, text
 
+from api.database import driver
 from rocket_rides import revisions
 from unified_log import database
 from unified_log.errors import Unavailable
@@ -14,37 +16,43 @@ from unified_log.errors import Unavailable
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.
 # * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
-LOOK = """
-    SELECT current_setting('transaction_read_only')::boolean,
+LOOK = text("""
+    SELECT current_setting('transaction_read_only')::boolean AS read_only,
            (SELECT string_agg(DISTINCT privilege || ' on ' || name, ', ')
             FROM (VALUES ('rides', 'distance', 'INSERT'), ('rides', 'id', 'SELECT'),
                          ('stage', NULL, 'EXECUTE'),
                          ('idempotency_keys', 'ride_id', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
             WHERE NOT CASE WHEN field IS NOT NULL THEN has_column_privilege(name, field, privilege)
-                  ELSE has_function_privilege(name::regproc, privilege) END),
-           drawn >= seqmax,
-           drawn < (SELECT max(id) FROM log_records)
+                  ELSE has_function_privilege(name::regproc, privilege) END
+           ) AS missing_rights,
+           drawn >= seqmax AS at_its_end,
+           drawn < (SELECT max(id) FROM log_records) AS behind
     FROM pg_sequence, LATERAL (
         SELECT CASE WHEN has_sequence_privilege(seqrelid, 'SELECT, USAGE')
                THEN pg_sequence_last_value(seqrelid) END AS drawn
     ) sequence
     WHERE seqrelid = 'log_position'::regclass
-"""
+""")
 
 
-def require_readiness(connection: psycopg.Connection) -> None:
-    """Raise Unavailable or psycopg.Error if posting a ride would fail now."""
-    revisions.require_current_schema(connection)
-    row = connection.execute(LOOK).fetchone()
-    read_only, missing_rights, at_its_end, behind = row or (False, None, False, False)
-    if read_only:
+def require_readiness(connection: Connection) -> None:
+    """Raise Unavailable or DBAPIError if posting a ride would fail now."""
+    try:
+        revisions.require_current_schema(driver(connection))
+    except psycopg.Error as error:
+        reason = revisions.refusal(error)
+        raise Unavailable(f"the database is not available: {reason}") from None
+    found = connection.execute(LOOK).one_or_none()
+    if found is None:
+        return
+    if found.read_only:
         raise Unavailable(f"rides can't be taken: {database.READ_ONLY}")
-    if missing_rights:
-        raise Unavailable(f"rides can't be taken: the role lacks {missing_rights}")
-    if at_its_end:
+    if found.missing_rights:
+        raise Unavailable(f"rides can't be taken: the role lacks {found.missing_rights}")
+    if found.at_its_end:
         raise Unavailable("rides can't be taken: the sequence log_position has reached its end")
-    if behind:
+    if found.behind:
         raise Unavailable(
             "rides can't be taken: the sequence log_position is behind the records;"
             " the streamer says what to run"

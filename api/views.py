@@ -1,19 +1,20 @@
 """The routes: what a client may ask for, and what it gets."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import LiteralString
+from typing import Any
 
-import psycopg
 from flask import Blueprint, Response, current_app, request
-from psycopg.abc import Params
+from sqlalchemy import RowMapping, Select, func, literal_column, select, true
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, consumers, parameters, periods, rating
 from api.consumers import Answer
+from api.database import Database
 from api.lean import ExactJson
-from api.pool import Pool, borrowed
 from api.readiness import require_readiness
+from api.tables import receipts, receipts_state, rides
 from rocket_rides.receipts import STATE, WEBHOOK_ID
 from unified_log.errors import Unavailable
 from unified_log.log import LARGEST_ID
@@ -24,23 +25,28 @@ routes = Blueprint("routes", __name__)
 
 DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
-FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
-# The ride and what became of its receipt; outcome is null until it is delivered or dead. Attempts
-# are those that count towards RECEIPT_ATTEMPTS.
-FIND_RECEIPT = f"""
-    SELECT rides.id AS ride_id, {STATE} AS state, outcome,
-           coalesce(attempts - excused, 0) AS attempts, reason,
-           {WEBHOOK_ID} AS webhook_id, first_at AS first_attempt_at, decided_at,
-           replay_at IS NOT NULL AS replay, dropped_at IS NOT NULL AS dropped
-    FROM rides CROSS JOIN receipts_state LEFT JOIN receipts ON ride_id = rides.id
-    WHERE rides.id = %s
-"""  # noqa: S608
+# What became of a ride's receipt; the outcome is null until it is delivered or dead. Attempts are
+# those that count towards RECEIPT_ATTEMPTS.
+RECEIPT = select(
+    rides.c.id.label("ride_id"),
+    literal_column(STATE).label("state"),
+    receipts.c.outcome,
+    func.coalesce(receipts.c.attempts - receipts.c.excused, 0).label("attempts"),
+    receipts.c.reason,
+    literal_column(WEBHOOK_ID).label("webhook_id"),
+    receipts.c.first_at.label("first_attempt_at"),
+    receipts.c.decided_at,
+    receipts.c.replay_at.is_not(None).label("replay"),
+    receipts.c.dropped_at.is_not(None).label("dropped"),
+).select_from(
+    rides.join(receipts_state, true()).outerjoin(receipts, receipts.c.ride_id == rides.c.id)
+)
 
 
-def pool() -> Pool:
-    """This process's connections to Postgres."""
-    opened: Pool = current_app.extensions["pool"]
-    return opened
+def database() -> Database:
+    """This worker's connections to Postgres."""
+    found: Database = current_app.extensions["database"]
+    return found
 
 
 @routes.post("/rides")
@@ -49,7 +55,7 @@ def take_ride() -> Response:
     environ = request.environ
     distance = parameters.ride_distance(environ)
     key = parameters.idempotency_key(environ)
-    ride = booking.take(pool(), distance, key, parameters.trace(environ))
+    ride = booking.take(database(), distance, key, parameters.trace(environ))
     logger.debug("took ride %d", ride.id, extra={"ride_id": ride.id})
     message = f"Your ride of {ride.distance} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
@@ -62,10 +68,8 @@ def take_ride() -> Response:
 @routes.get("/rides/<int:ride_id>")
 def show_ride(ride_id: int) -> Answer:
     """One ride."""
-    rows = _query(FIND_RIDE, [ride_id]) if ride_id <= LARGEST_ID else []
-    if not rows:
-        raise NotFound(f"there is no ride {ride_id}")
-    return {"ride": rows[0]}
+    columns = select(rides.c.id, rides.c.distance, rides.c.created_at)
+    return {"ride": _of_ride(ride_id, columns)}
 
 
 @routes.post("/rides/<int:ride_id>/rating")
@@ -74,7 +78,7 @@ def rate_ride(ride_id: int) -> Response:
     stars, trace = parameters.stars(request.environ), parameters.trace(request.environ)
     if ride_id > LARGEST_ID:
         raise NotFound(f"there is no ride {ride_id}")
-    is_new = rating.rate(pool(), ride_id, stars, trace)
+    is_new = rating.rate(database(), ride_id, stars, trace)
     content = {"rating": {"ride_id": ride_id, "stars": stars}}
     return ExactJson.answer(content, 201 if is_new else 200, {})
 
@@ -82,17 +86,13 @@ def rate_ride(ride_id: int) -> Response:
 @routes.get("/rides/<int:ride_id>/receipt")
 def show_receipt(ride_id: int) -> Answer:
     """What came of a ride's receipt so far."""
-    rows = _query(FIND_RECEIPT, [ride_id]) if ride_id <= LARGEST_ID else []
-    if not rows:
-        raise NotFound(f"there is no ride {ride_id}")
-    [receipt] = rows
-    return {"receipt": receipt}
+    return {"receipt": _of_ride(ride_id, RECEIPT)}
 
 
 @routes.get("/consumers")
 def show_consumers() -> Answer:
     """Each reader of the log: its kind, where it stands, its lag, its total and newest reset."""
-    with borrowed(pool()) as connection:
+    with database().connect() as connection:
         return {"consumers": consumers.show(connection)}
 
 
@@ -117,7 +117,7 @@ def healthz() -> Answer:
 @routes.get("/readyz")
 def readyz() -> Answer | Response:
     """Rides can be taken: the database answers, its schema is current, and it is writable."""
-    with borrowed(pool()) as connection:
+    with database().connect() as connection:
         try:
             require_readiness(connection)
         except Unavailable as reason:
@@ -133,11 +133,17 @@ def describe() -> Response:
 
 def _sums(period: periods.Period) -> Answer:
     asked = period.asked_for(request.args)
-    values = {"period": period.name, **asked._asdict()}
-    return period.answer(_query(periods.SUMS, values))
+    return period.answer(_query(period.sums(asked)))
 
 
-def _query(statement: LiteralString, values: Params | None = None) -> list[Answer]:
-    with borrowed(pool()) as connection:
-        cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
-        return cursor.execute(statement, values).fetchall()
+def _of_ride(ride_id: int, columns: Select[Any]) -> Answer:
+    """These columns of a ride. Raises NotFound."""
+    found = _query(columns.where(rides.c.id == ride_id)) if ride_id <= LARGEST_ID else []
+    if not found:
+        raise NotFound(f"there is no ride {ride_id}")
+    return dict(found[0])
+
+
+def _query(statement: Select[Any]) -> Sequence[RowMapping]:
+    with database().connect() as connection:
+        return connection.execute(statement).mappings().all()

@@ -1,17 +1,20 @@
 """Writing a row and its staged record: one transaction, tried again while that is safe.
 
-Every transaction here is SERIALIZABLE: `api.pool` makes it the default of its sessions.
+A statement is a transaction by itself, and SERIALIZABLE (`api.database`).
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any
 
-import psycopg
+from psycopg import errors
+from sqlalchemy import Connection, CursorResult, Row, TextClause
+from sqlalchemy.exc import DBAPIError
 
-from api.pool import PATIENCE, Pool, get_connection, give_back
-from api.prepared import Prepared, Row
+from api.database import NOT_REPLICATED, PATIENCE, Database, NoConnection, cause, driver
+from rocket_rides import telemetry
 from rocket_rides.revisions import refusal
 from unified_log.waiting import delays
 
@@ -19,9 +22,7 @@ ATTEMPTS = 10
 FIRST_PAUSE = 0.005  # seconds
 LONGEST_PAUSE = 0.1
 
-CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
-
-T = TypeVar("T")
+CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
 class TryLater(Exception):
@@ -37,55 +38,111 @@ class TryLater(Exception):
         self.maybe_taken = maybe_taken
 
 
-def find(statement: Prepared, connection: psycopg.Connection, key: str, what: str) -> list[Row]:
-    """What an earlier request has written under this key, if it is still there.
+class Repeated(Exception):
+    """An earlier request has written what this one would write."""
 
-    Raises TryLater if the server refuses to look, or an error after which `write` tries again.
+
+class NotReplicated(Exception):
+    """A commit did not wait for the synchronous standby, so nobody knows whether it has it."""
+
+
+class Vanished(Exception):
+    """What the earlier request had written was deleted while we looked for it."""
+
+
+class Attempts:
+    """Attempts to write a `what`, such as a ride, each of which is a block with a connection.
+
+    A conflict with other transactions ends a block without an exception, for another attempt; so
+    does a lost connection if the request `is_repeatable`, that is, if it finds what it has already
+    written. All this takes less than three seconds where no connection must be opened; but a commit
+    waits for a synchronous standby for as long as it takes.
+    """
+
+    def __init__(self, database: Database, what: str, is_repeatable: bool) -> None:
+        self._database, self._what, self._is_repeatable = database, what, is_repeatable
+        self._deadline = time.monotonic() + PATIENCE
+        self._pauses = islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS - 1)
+        self._reason, self._maybe_taken = f"too many {what}s at once", False
+
+    @contextmanager
+    def another(self) -> Iterator[Connection]:
+        """The block of one attempt. Raises TryLater if that should not be, or is, the last one.
+
+        What the block raises passes through, but for errors of the database.
+        """
+        try:
+            with self._database.connect() as connection:
+                yield connection
+                return
+        except NoConnection as reason:
+            raise self._try_later(str(reason)) from None
+        except NotReplicated:
+            self._lost()
+        except Vanished:
+            pass
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                self._lost()
+            elif not isinstance(error.orig, CONFLICTS):  # the server refused, and rolled back
+                raise self._try_later(refusal(cause(error))) from None
+        pause = next(self._pauses, None)
+        if pause is None or time.monotonic() > self._deadline:
+            raise self._try_later(self._reason) from None
+        time.sleep(pause)
+
+    def _lost(self) -> None:
+        self._reason, self._maybe_taken = "the connection to the database was lost", True
+        if not self._is_repeatable:
+            raise self._try_later(self._reason) from None
+
+    def _try_later(self, reason: str) -> TryLater:
+        return TryLater(reason, self._what, self._maybe_taken)
+
+
+def run(
+    connection: Connection,
+    name: str,
+    statement: TextClause,
+    values: Mapping[str, Any],
+    once: str = "",
+) -> CursorResult[Any]:
+    """Execute a statement under a span of that `name`: a transaction by itself.
+
+    By the constraint `once`, if any, Postgres notices that a request is repeated. Raises Repeated,
+    NotReplicated or DBAPIError.
+    """
+    with telemetry.statement(name, driver(connection)):
+        try:
+            result = connection.execute(statement, values)
+        except DBAPIError as error:
+            refused = cause(error)
+            if not isinstance(refused, errors.UniqueViolation):
+                raise
+            if refused.diag.constraint_name != once:
+                raise
+            result = None  # no failure, so the span does not say so
+    if result is None:
+        raise Repeated
+    if connection.info.get(NOT_REPLICATED):
+        connection.invalidate()
+        raise NotReplicated
+    return result
+
+
+def find(
+    connection: Connection, name: str, statement: TextClause, values: Mapping[str, Any], what: str
+) -> Row[Any]:
+    """The row that an earlier request has written.
+
+    Raises Vanished, TryLater if the server refuses to look, or what another attempt may get over.
     """
     try:
-        return statement(connection, key)
-    except CONFLICTS:
-        raise
-    except psycopg.Error as error:
-        if connection.closed:
+        found = run(connection, name, statement, values).one_or_none()
+    except DBAPIError as error:
+        if error.connection_invalidated or isinstance(error.orig, CONFLICTS):
             raise
-        raise TryLater(refusal(error), what, maybe_taken=True) from None  # by that request
-
-
-def write(
-    pool: Pool,
-    once: Callable[[psycopg.Connection], T | None],
-    what: str,
-    is_repeatable: bool,
-) -> T:
-    """Call `once`, which writes in a transaction of its own, until it has an answer.
-
-    Serialization failures and deadlocks are retried, and so is a lost connection if `once`
-    `is_repeatable`, that is, finds what it has already written. If that does not help, and for any
-    other psycopg.Error, raises TryLater; other exceptions of `once` pass through. All this takes
-    less than three seconds; but a commit waits for a synchronous standby for as long as it takes.
-    """
-    deadline = time.monotonic() + PATIENCE
-    reason, maybe_taken = f"too many {what}s at once", False
-    for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
-        try:
-            connection = get_connection(pool, deadline)
-        except psycopg.OperationalError as reason_for_none:
-            raise TryLater(str(reason_for_none), what, maybe_taken) from None
-        try:
-            if (written := once(connection)) is not None:
-                return written
-        except CONFLICTS:
-            pass
-        except psycopg.Error as error:
-            if not connection.closed:  # the server refused, for whatever reason, and rolled back
-                raise TryLater(refusal(error), what, maybe_taken) from None
-            reason, maybe_taken = "the connection to the database was lost", True
-            if not is_repeatable:
-                break
-        finally:
-            give_back(pool, connection)
-        if time.monotonic() > deadline:
-            break
-        time.sleep(pause)
-    raise TryLater(reason, what, maybe_taken)
+        raise TryLater(refusal(cause(error)), what, maybe_taken=True) from None  # by that request
+    if found is None:
+        raise Vanished
+    return found

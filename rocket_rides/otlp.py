@@ -95,6 +95,7 @@ class Recorded(telemetry.Span):
     ) -> None:
         context.detach(self._token)
         if error:
+            error = getattr(error, "orig", error)  # the driver's, in SQLAlchemy's
             self.failed(type(error).__qualname__)
             if state := getattr(error, "sqlstate", None):
                 self._span.set_attribute("db.response.status_code", state)

@@ -17,7 +17,7 @@ UNIT = "requests/s"
 
 DISTANCE = r"\set distance random(1, 99999999) / 1000.0"
 # Exactly the statement that the API runs for a ride without a key.
-WITHOUT_TRACE = TAKE.replace("$1", ":distance").replace("$2", "NULL").replace("$3", "NULL")
+WITHOUT_TRACE = TAKE.text.replace(":traceparent", "NULL").replace(":tracestate", "NULL")
 ONE_STATEMENT = f"{DISTANCE}\n{WITHOUT_TRACE};\n"
 # The same two rows the textbook way: four round trips instead of the API's one.
 FOUR_STATEMENTS = rf"""{DISTANCE}

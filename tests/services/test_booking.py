@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 
-from api.pool import PATIENCE, SESSION, UNREACHABLE, open_pool
+from api.database import PATIENCE, SESSION, UNREACHABLE, driver
 from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.disasters import trigger
+from tests.support.engine import opened
 from tests.support.world import World, eventually, transaction
 
 END_SESSION = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10);"
@@ -168,10 +169,10 @@ def test_stale_connections_are_replaced_before_a_ride_needs_them(api: Api, world
 
 def test_the_pools_sessions_are_serializable_and_never_hang(world: World) -> None:
     """A ride is one statement outside of a transaction block, so the session's level is its own."""
-    with open_pool(world.config()) as pool, pool.connection() as connection:
-        assert connection.autocommit
+    with opened(world) as database, database.connect() as connection:
+        assert driver(connection).autocommit
         for name, wanted in SESSION.items():
-            assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)
+            assert connection.exec_driver_sql(f"SHOW {name}").scalar() == wanted
     assert SESSION["default_transaction_isolation"] == "serializable"
     assert SESSION["idle_in_transaction_session_timeout"] == "2s"
     lock_timeout = int(SESSION["lock_timeout"].removesuffix("ms")) / 1000

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.booking import TAKE
+from tests.support.engine import TAKE_BY_PSYCOPG
 from tests.support.world import PATIENCE, World, eventually, take, transaction
 from unified_log import session_settings
 from unified_log.process import Stop
@@ -36,7 +36,7 @@ def bell(sleeper: psycopg.Connection) -> Doorbell:
 
 def post(connection: psycopg.Connection) -> None:
     """Take a ride with the API's own statement."""
-    psycopg.RawCursor(connection).execute(TAKE, [Decimal(5), *NO_TRACE])
+    connection.execute(TAKE_BY_PSYCOPG, [Decimal(5), *NO_TRACE])
 
 
 def rings(bell: Doorbell, patience: float = AT_ONCE) -> bool:

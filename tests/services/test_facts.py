@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from api import consumers
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
 from rocket_rides.sessions import ROLLUP
 from rocket_rides.settings import PROJECT
 from tests.support import rollup
 from tests.support.clusters import each_stream_server
+from tests.support.engine import all_shown
 from tests.support.looks import answered, at_work, look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
 from unified_log import sessions
@@ -90,7 +90,7 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
     world.connection.execute("INSERT INTO checkpoints (name) VALUES ('outside')")
     world.send(*[1] * 10)
     catch_up(fast)
-    shown = consumers.show(world.connection)
+    shown = all_shown(world)
     assert len(shown) == 4
     database = seen(world)
     assert {

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from api import consumers
+from api.consumers import LIMIT
 from tests.support.api import Api
+from tests.support.engine import all_shown
 from tests.support.held_out import hold_out, lack, note
 from tests.support.looks import look, reader, said, seen
 from tests.support.metrics import series, value
@@ -96,7 +97,7 @@ def test_a_total_that_recounts_is_said_to_and_not_compared(world: World) -> None
         assert "disagrees" not in {problem.kind for problem in problems(facts)}
         assert any("the total consumer0 recounts" in notice for notice in notices(facts))
         assert "recounts    the total consumer0" in screen(facts)
-        shown = consumers.show(world.connection)[0]
+        shown = all_shown(world)[0]
         assert shown["recounts"] is True
 
 
@@ -136,4 +137,4 @@ def test_the_api_shows_them(world: World, api: Api) -> None:
     assert shown["consumer1"]["held_out"] == {"undecided": 0, "dropped": 0}
     assert shown["receipts"]["held_out"] == {"undecided": 0, "dropped": 0}
     assert {each["recounts"] for each in shown.values()} == {False}
-    assert MOST < consumers.LIMIT
+    assert MOST < LIMIT

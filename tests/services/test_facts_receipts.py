@@ -1,8 +1,9 @@
 """The receipts that are gathered are those that the database holds."""
 
-from api import consumers
-from api.views import FIND_RECEIPT
+from api.tables import rides
+from api.views import RECEIPT
 from rocket_rides import sessions
+from tests.support.engine import all_shown, opened
 from tests.support.looks import at_work, seen
 from tests.support.world import World
 from unified_log.sessions import starting
@@ -45,13 +46,11 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     world.take(*[1] * 13)
     world.connection.execute(RECEIPTS)
     world.connection.execute(WORKERS)
-    found = [
-        world.connection.execute(FIND_RECEIPT, [world.start + ride]).fetchone() for ride in STATES
-    ]
-    told = {
-        ride_id - world.start: (state, attempts)
-        for ride_id, state, _, attempts, *_ in filter(None, found)
-    }
+    with opened(world) as database, database.connect() as connection:
+        found = connection.execute(
+            RECEIPT.where(rides.c.id.between(world.start + 1, world.start + 13))
+        )
+        told = {row.ride_id - world.start: (row.state, row.attempts) for row in found}
     assert {ride: state for ride, (state, _) in told.items()} == STATES
     counting = {ride: attempts for ride, (_, attempts) in told.items()}
     assert counting == dict(zip(STATES, (1, 1, 10, 0, 10, 1, 10, 1, 1, 1, 3, 0, 0), strict=True))
@@ -70,7 +69,7 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     dead = [(letter.ride - world.start, letter.attempts) for letter in receipts.newest_dead]
     assert dead == [(7, 10), (3, 10)]
     assert receipts.newest_dead[0].reason == "status 410"
-    [shown] = [each for each in consumers.show(world.connection) if each["kind"] == "group"]
+    [shown] = [each for each in all_shown(world) if each["kind"] == "group"]
     assert (shown["records_behind"], shown["entries_not_ours"]) == (6, 9)
     assert receipts.oldest_undelivered_seconds is not None
     assert 60 <= receipts.oldest_undelivered_seconds < 70

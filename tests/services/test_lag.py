@@ -3,9 +3,10 @@
 from typing import Any
 
 from api import consumers
-from api.pool import SESSION
+from api.database import SESSION
 from lab.ports import free_ports
 from tests.support.api import Api
+from tests.support.engine import all_shown
 from tests.support.world import World, catch_up, drain
 from unified_log.log import START
 from unified_log.streamer.trimming import Caps, Trimmer
@@ -35,8 +36,7 @@ Shown = dict[str, Any]
 
 def shown(world: World, name: str) -> Shown:
     """The reader of that name, as it is shown now."""
-    readers = consumers.show(world.connection)
-    [reader] = [reader for reader in readers if reader["name"] == name]
+    [reader] = [reader for reader in all_shown(world) if reader["name"] == name]
     return reader
 
 
@@ -81,7 +81,7 @@ def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -
     world.connection.execute(ROLLED_UP, [world.start + 10])
     world.connection.execute(COMPLETE, [world.start + 6])
     world.consumer("rollup")  # a total of that name
-    by_kind = {reader["kind"]: reader for reader in consumers.show(world.connection)}
+    by_kind = {reader["kind"]: reader for reader in all_shown(world)}
     total, rollup = by_kind["total"], by_kind["rollup"]
     assert (total["kind"], total["records_behind"], total["total_distance"]) == ("total", 10, 0)
     assert (rollup["kind"], rollup["records_behind"], rollup["total_distance"]) == (
@@ -137,7 +137,7 @@ def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World
     world.connection.execute(MANY, [100_500])
     world.connection.execute(OUTSIDE)
     connection = world.connect(**SESSION)  # as the API's are
-    lags = [reader["records_behind"] for reader in consumers.show(connection)]
+    lags = [reader["records_behind"] for reader in all_shown(world)]
     assert lags == [100_000, *range(90_500, 0, -10_000), 100_000]  # the last one is the receipts'
     plan = connection.execute(
         f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}",

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from threading import Thread
+from typing import Any
 
-import psycopg
 import pytest
+from sqlalchemy import Row
 
-from api import booking, pruning
-from api.pool import open_pool
-from api.prepared import Row
+from api import booking, pruning, writing
 from rocket_rides.cells import CELL_SIZE
 from rocket_rides.locks import Lock
 from tests.support.api import Api
 from tests.support.disasters import trigger
+from tests.support.engine import opened
 from tests.support.world import World, eventually
 from unified_log.locks import try_lock
 from unified_log.process import Stop
@@ -85,20 +85,19 @@ def test_a_booking_whose_key_is_pruned_while_it_looks_for_the_ride_takes_a_new_o
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.connection.execute(KEYS, [3])
-    find = booking.FIND_RIDE_OF_KEY
+    find = writing.find
 
-    def find_too_late(connection: psycopg.Connection, key: str) -> list[Row]:
+    def find_too_late(*asked: Any) -> Row[Any]:
         assert prune(world) == 1  # and it does not wait for the booking
-        return find(connection, key)
+        return find(*asked)
 
-    monkeypatch.setattr(booking, "FIND_RIDE_OF_KEY", find_too_late)
-    with open_pool(world.config()) as pool:
-        pool.wait()
-        taken = booking.take(pool, Decimal(5), "key-3")
+    monkeypatch.setattr(writing, "find", find_too_late)
+    with opened(world) as database:
+        taken = booking.take(database, Decimal(5), "key-3")
         monkeypatch.undo()
         assert not taken.replayed
         assert world.truth == (taken.id, 5)
-        assert booking.take(pool, Decimal(5), "key-3") == taken._replace(replayed=True)
+        assert booking.take(database, Decimal(5), "key-3") == taken._replace(replayed=True)
     assert world.truth == (taken.id, 5)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from api.database import ALL_IN_USE, UNREACHABLE
 from api.outages import PAUSE
-from api.pool import ALL_IN_USE, UNREACHABLE
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem

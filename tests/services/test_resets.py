@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from api.consumers import CONSUMERS, LIMIT
-from api.pool import SESSION
+from api.database import SESSION
 from consumers.totals.reset import Applied, Reset
 from tests.support.api import Api
 from tests.support.resets import WRONG, WRONG_RIDES, ask, corrupt, exact, half_way, statuses

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from api.booking import TAKE
+from tests.support.engine import TAKE_BY_PSYCOPG
 from tests.support.world import World
 from unified_log.tracing import NO_TRACE
 
@@ -121,15 +121,17 @@ def test_a_trigger_stages_each_row_that_comes_in_however_it_comes(world: World) 
     assert [data for _, data in world.connection.execute(STAGED)] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("take", [TAKE, "INSERT INTO orders (amount) VALUES (8) RETURNING 1"])
+@pytest.mark.parametrize(
+    "take", [TAKE_BY_PSYCOPG, "INSERT INTO orders (amount) VALUES (8) RETURNING 1"]
+)
 def test_staging_takes_no_predicate_lock_on_what_others_write(world: World, take: str) -> None:
     """So no writer's commit fails on account of another's under SERIALIZABLE."""
     run(world.connection, ORDERS)
-    values = ["1", *NO_TRACE] if take == TAKE else []
+    values = ["1", *NO_TRACE] if take == TAKE_BY_PSYCOPG else []
     connection = world.connect()
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
-        psycopg.RawCursor(connection).execute(take.encode(), values)
+        connection.execute(take.encode(), values)
         locked = {relation for (relation,) in connection.execute(PREDICATE_LOCKS)}
     assert locked <= {"pg_locks"}
     assert world.staged() == 1

@@ -1,13 +1,9 @@
 """What is said where no session with Postgres can be opened: each host's own reason, in a line."""
 
-import logging
-
 import httpx
-import psycopg
 import pytest
 
-from api.outages import WhyUnreachable
-from api.pool import UNREACHABLE
+from api.database import UNREACHABLE, Database, NoConnection
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
 from rocket_rides import revisions
@@ -64,11 +60,9 @@ def test_a_search_path_that_leads_nowhere_is_not_told_as_a_missing_schema(world:
 def test_the_api_logs_the_same_in_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
     gone = [f"127.0.0.1:{port}" for port in (free_ports(), free_ports())]
     url = url_of(world, *gone, dbname="nowhere")
-    with pytest.raises(psycopg.OperationalError) as refused:
-        psycopg.connect(url)  # as the pool does
-    why = WhyUnreachable(url, patience=0)
-    record = logging.LogRecord("", logging.WARNING, "", 0, "%r: %s", ("p", refused.value), None)
-    assert not why.filter(record)
+    database = Database(world.config(database_url=url), patience=0)
+    with pytest.raises(NoConnection, match=UNREACHABLE), database.connect():
+        pass
     [line] = caplog.messages
     assert line.startswith(f"Postgres can't be reached: {gone[0]}: Connection refused; {gone[1]}: ")
     assert line.endswith('database "nowhere" does not exist; trying again until it works')

@@ -19,11 +19,6 @@ RENAMED = {413: "Content Too Large", 422: "Unprocessable Content"}
 KEY_REUSED = "/openapi.json#key-reused"
 NOT_TAKEN = "/openapi.json#ride-not-taken"
 MAYBE_TAKEN = "/openapi.json#ride-maybe-taken"
-# The API's sessions with Postgres, once they are open.
-SESSIONS = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'api' AND state = 'idle'
-"""
 # The beginnings of requests, as bytes.
 CLOSE = b"Host: x\r\nConnection: close\r\n"
 POST = b"POST /rides HTTP/1.1\r\n" + CLOSE
@@ -43,9 +38,6 @@ class Api:
         self.service: Service = world.service("api", **own)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
         eventually(self.answers, "an answer of the API")
-        # It refuses what waits for a session for 0.9 s, and a busy machine may take longer.
-        workers = int(own["API_WORKERS"])
-        eventually(lambda: world.value(SESSIONS) >= workers, "a session of each worker")
 
     def answers(self) -> bool:
         return answers(f"127.0.0.1:{self.port}", "/healthz")

@@ -1,6 +1,7 @@
 """Other writers: of rides, beside the API, some late, some never; and of entries in the log."""
 
 import random
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -17,13 +18,16 @@ from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
 from unified_log.database import one_row
 from unified_log.log import Record
-from unified_log.tracing import NO_TRACE
 
 # Like TAKE, for a ride whose minute may have been computed already.
-IMPORT = TAKE.replace(
-    "(distance) VALUES ($1)",
-    "(distance, created_at) VALUES ($1, now() - make_interval(secs => $4))",
-)
+IMPORT = re.sub(
+    r":(\w+)",
+    r"%(\1)s",
+    TAKE.text.replace(
+        "(distance) VALUES (:distance)",
+        "(distance, created_at) VALUES (:distance, now() - make_interval(secs => :ago))",
+    ),
+).encode()
 # A record that no consumer handles (`lab.chaos.drifts`).
 NOTE = """
     WITH note AS (INSERT INTO notes DEFAULT VALUES RETURNING id)
@@ -93,8 +97,8 @@ def _connect(scene: Scene) -> psycopg.Connection:
 
 
 def _take(connection: psycopg.Connection, ask: Ask, ago: float = 0) -> Answer:
-    taking = psycopg.RawCursor(connection).execute(IMPORT, [ask.distance, *NO_TRACE, ago])
-    return Answer(*one_row(taking))
+    values = {"distance": ask.distance, "ago": ago, "traceparent": None, "tracestate": None}
+    return Answer(*one_row(connection.execute(IMPORT, values)))
 
 
 def write_strange_entries(scene: Scene, dice: random.Random) -> str:

@@ -1,0 +1,140 @@
+"""A worker's connections to Postgres: few, shared, never stale, and never a long wait.
+
+They are in autocommit mode, and their sessions are SERIALIZABLE by default: so a statement is a
+transaction by itself, in one round trip, without BEGIN and COMMIT.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import cast
+
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.datetime import TimestamptzLoader
+from sqlalchemy import Connection, create_engine, event, exc  # noqa: TID251 (see _prepare)
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from rocket_rides import revisions, sessions
+from rocket_rides.settings import Settings
+from unified_log import database, session_settings, unreachable
+from unified_log.errors import Unavailable, in_one_line
+from unified_log.waiting import STARTING_UP, LimitedWarning
+
+# Seconds. At worst a request waits this long for a connection, and then for a lock in each of two
+# statements (lock_timeout): less than two seconds in all, unless it has to open the connection.
+PATIENCE = 0.9
+LONGEST_OPENING = 2  # seconds, for each host of the URL: libpq's least
+UNREACHABLE = "the database can't be reached"
+ALL_IN_USE = "all connections to the database are in use"
+# Nothing that hangs can hold up the log: statements and open transactions are cut short.
+SESSION = {
+    "default_transaction_isolation": "serializable",
+    "lock_timeout": "400ms",
+    "statement_timeout": "900ms",
+    "idle_in_transaction_session_timeout": "2s",
+    # Or else Postgres refuses each INSERT into a table with a policy.
+    "row_security": "on",
+    # New tables have no statistics. A sequential scan would predicate-lock a whole table, and a
+    # bitmap scan reads all the rows that a LIMIT would leave out.
+    **session_settings.INDEX_SCANS,
+}
+# The server's function that gives notice when the wait for a synchronous standby was cancelled:
+# then the commit may be on this server only. Also its key in a connection's `info`.
+NOT_REPLICATED = "SyncRepWaitForLSN"
+
+
+class NoConnection(Exception):
+    """There is no connection to be had now. The message is UNREACHABLE or ALL_IN_USE."""
+
+
+class Database:
+    """An engine, and why its last attempt to open a connection failed."""
+
+    def __init__(self, config: Settings, patience: float = STARTING_UP) -> None:
+        """Opens nothing yet. Says in the log why nothing can be opened, after so many seconds."""
+        self._url, self._cell = config.postgres_url, config.cell
+        self._warn = LimitedWarning(patience)
+        self.why_unreachable = ""  # empty: the last attempt succeeded, or there was none
+        self.engine = create_engine(
+            "postgresql+psycopg://",
+            connect_args={
+                **conninfo_to_dict(config.postgres_url),  # every kind of URL that libpq knows
+                "autocommit": True,
+                "application_name": sessions.API,
+                "connect_timeout": LONGEST_OPENING,
+                "prepare_threshold": 0,
+                **session_settings.CONNECTION,
+            },
+            isolation_level="AUTOCOMMIT",
+            pool_size=config.api_connections,
+            max_overflow=0,
+            pool_timeout=PATIENCE,
+            pool_reset_on_return=None,  # in autocommit mode there is nothing to roll back
+            skip_autocommit_rollback=True,
+            use_native_hstore=False,
+            hide_parameters=True,
+        )
+        # Before SQLAlchemy's own first look at the server, which is a statement, too.
+        event.listen(self.engine, "connect", self._prepare, insert=True)
+        event.listen(self.engine, "checkout", _require_live)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """A live connection, for the duration of a block. Raises NoConnection."""
+        try:
+            connection = self.engine.connect()
+        except exc.TimeoutError:
+            raise NoConnection(UNREACHABLE if self.why_unreachable else ALL_IN_USE) from None
+        except exc.DBAPIError as error:
+            raise self._unreachable(unreachable.why(cause(error), self._url)) from None
+        except Unavailable as error:  # it is another cell's, or behind a pooler
+            raise self._unreachable(in_one_line(error)) from None
+        with connection:
+            yield connection
+
+    def _unreachable(self, why: str) -> NoConnection:
+        self.why_unreachable = why
+        self._warn(f"{database.UNREACHABLE}: {why}")
+        return NoConnection(UNREACHABLE)
+
+    def _prepare(self, session: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
+        """Set a new session up. Raises psycopg.Error or Refused."""
+        about = entry.info
+
+        def heed(notice: psycopg.errors.Diagnostic) -> None:
+            if notice.source_function == NOT_REPLICATED:
+                about[NOT_REPLICATED] = True
+
+        session.adapters.register_loader("timestamptz", Moment)
+        database.configure(session, **SESSION)
+        revisions.require_cell(session, self._cell)
+        session.add_notice_handler(heed)
+        self.why_unreachable = ""
+
+
+class Moment(TimestamptzLoader):
+    """A time, or Postgres' own text for one beyond Python's range, such as infinity."""
+
+    def load(self, data: Buffer) -> datetime | str:  # type: ignore[override]
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return bytes(data).decode()
+
+
+def cause(error: exc.DBAPIError) -> psycopg.Error:
+    """What psycopg raised: with the SQLSTATE, and what else the server said."""
+    return cast(psycopg.Error, error.orig)
+
+
+def driver(connection: Connection) -> psycopg.Connection:
+    """The connection as psycopg knows it."""
+    return cast(psycopg.Connection, connection.connection.driver_connection)
+
+
+def _require_live(session: psycopg.Connection, *_: object) -> None:
+    """Have the pool open another one instead of one that the server has closed."""
+    if not database.is_alive(session):
+        raise exc.DisconnectionError

@@ -1,0 +1,32 @@
+"""What the API asks of Postgres, asked by a test, in sessions as the API's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from api import consumers
+from api.booking import TAKE
+from api.database import Database
+from tests.support.world import World
+
+# The API's own statement with positions for psycopg: a distance, and a trace's two texts.
+_PSYCOPG = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
+TAKE_BY_PSYCOPG = str(TAKE.compile(dialect=_PSYCOPG))
+
+
+@contextmanager
+def opened(world: World, **settings: Any) -> Iterator[Database]:
+    """An API's connections to this world's Postgres."""
+    database = Database(world.config(**settings))
+    try:
+        yield database
+    finally:
+        database.engine.dispose()
+
+
+def all_shown(world: World) -> list[consumers.Answer]:
+    """All readers, as GET /consumers shows them."""
+    with opened(world) as database, database.connect() as connection:
+        return consumers.show(connection)
