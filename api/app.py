@@ -3,15 +3,15 @@
 from flask import Flask
 from werkzeug.routing import IntegerConverter
 
+from api.bodies import end_unread
 from api.database import Database
-from api.headers import forget_variables
-from api.lean import LeanFlask
+from api.exact_json import ExactJson
+from api.headers import forget_variables, refuse_ambiguous
 from api.outages import Outages
 from api.problems import answer_errors
 from api.pruning import Pruner
 from api.slow_clients import SlowClients
-from api.spans import add_spans
-from api.traced_lines import name_traces
+from api.traces import add_spans, name_traces
 from api.views import routes
 from rocket_rides import settings, telemetry
 from rocket_rides.parent_death import die_with_parent
@@ -32,7 +32,8 @@ def create_app() -> Flask:
     name_traces()
     die_with_parent()
     forget_variables()
-    app = LeanFlask(__name__, static_folder=None)
+    app = Flask(__name__, static_folder=None)
+    app.json = ExactJson(app)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would answer in HTML
     app.url_map.converters["int"] = AsciiInteger
@@ -40,9 +41,11 @@ def create_app() -> Flask:
     answer_errors(app)
     database = app.extensions["database"] = Database(config)
     app.after_request(Outages(database).note)
+    app.after_request(end_unread)
     telemetry.begin(config, "api")
     if telemetry.is_on():
         add_spans(app)
+    app.before_request(refuse_ambiguous)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

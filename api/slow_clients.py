@@ -9,8 +9,6 @@ hangs.
 
 Shutting the reading end is enough: the body ends there, the application answers 408, and granian
 hangs up. Only Linux tells when something was last sent; elsewhere bodies have no time limit.
-
-`has_unread_body` is for clients that are answered before their body was read.
 """
 
 import os
@@ -20,12 +18,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from wsgiref.types import WSGIEnvironment
 
-from flask import Flask, current_app
-from werkzeug.exceptions import RequestTimeout
+from flask import Flask
 
-WAS_READ = "rocket_rides.body_was_read"
 ANSWER_TIME = 3.0  # seconds, as `api.writing` says
 ROUND = 0.5  # seconds
 
@@ -49,14 +44,9 @@ class SlowClients:
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
 
-    def read(self, environ: WSGIEnvironment, length: int) -> bytes:
-        """The body: `length` bytes, or what arrived. Raises RequestTimeout if it was cut."""
-        started = time.monotonic()
-        body: bytes = environ["wsgi.input"].read(length)
-        # We don't know which connection was cut. If it was another one, this one's client has left.
-        if self._last_cut > started and len(body) < length:
-            raise RequestTimeout("the body did not arrive in time")
-        return body
+    def has_cut_since(self, moment: float) -> bool:
+        """Whether a connection was cut after that moment of the monotonic clock."""
+        return self._last_cut > moment
 
     def _run(self) -> None:
         while True:
@@ -80,24 +70,6 @@ class SlowClients:
         # database hangs.
         gone = late > ANSWER_TIME
         client.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
-
-
-def read_body(environ: WSGIEnvironment, length: int) -> bytes:
-    """The body: `length` bytes, or what arrived. Raises RequestTimeout if it was cut."""
-    slow_clients: SlowClients = current_app.extensions["slow_clients"]
-    environ[WAS_READ] = True
-    return slow_clients.read(environ, length)
-
-
-def has_unread_body(environ: WSGIEnvironment) -> bool:
-    """Whether there is a body that was not read; then the answer has to say `Connection: close`.
-
-    granian hangs up on a body that nobody has read, but does not always say so, and a client would
-    send its next request on a connection that is being closed.
-    """
-    if WAS_READ in environ:
-        return False
-    return "HTTP_TRANSFER_ENCODING" in environ or environ.get("CONTENT_LENGTH", "") not in ("", "0")
 
 
 def _sockets() -> Iterator[socket.socket]:

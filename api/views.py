@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, current_app, request
+from flask.typing import ResponseReturnValue
 from sqlalchemy import RowMapping, Select, func, literal_column, select, true
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, consumers, parameters, periods, rating
 from api.consumers import Answer
 from api.database import Database
-from api.lean import ExactJson
 from api.readiness import require_readiness
 from api.tables import receipts, receipts_state, rides
+from api.traces import trace
 from rocket_rides.receipts import STATE, WEBHOOK_ID
 from unified_log.errors import Unavailable
 from unified_log.log import LARGEST_ID
@@ -50,19 +51,18 @@ def database() -> Database:
 
 
 @routes.post("/rides")
-def take_ride() -> Response:
+def take_ride() -> ResponseReturnValue:
     """Take a ride: 201, and 201 with the first answer again when its key is repeated."""
-    environ = request.environ
-    distance = parameters.ride_distance(environ)
-    key = parameters.idempotency_key(environ)
-    ride = booking.take(database(), distance, key, parameters.trace(environ))
+    distance = parameters.ride_distance()
+    key = parameters.idempotency_key()
+    ride = booking.take(database(), distance, key, trace())
     logger.debug("took ride %d", ride.id, extra={"ride_id": ride.id})
     message = f"Your ride of {ride.distance} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:
         headers["Idempotent-Replayed"] = "true"
     content = {"message": message, "ride": {"id": ride.id, "distance": ride.distance}}
-    return ExactJson.answer(content, 201, headers)
+    return content, 201, headers
 
 
 @routes.get("/rides/<int:ride_id>")
@@ -73,14 +73,14 @@ def show_ride(ride_id: int) -> Answer:
 
 
 @routes.post("/rides/<int:ride_id>/rating")
-def rate_ride(ride_id: int) -> Response:
+def rate_ride(ride_id: int) -> ResponseReturnValue:
     """Rate a ride, once: 201, and 200 when it has these stars already."""
-    stars, trace = parameters.stars(request.environ), parameters.trace(request.environ)
+    stars = parameters.stars()
     if ride_id > LARGEST_ID:
         raise NotFound(f"there is no ride {ride_id}")
-    is_new = rating.rate(database(), ride_id, stars, trace)
+    is_new = rating.rate(database(), ride_id, stars, trace())
     content = {"rating": {"ride_id": ride_id, "stars": stars}}
-    return ExactJson.answer(content, 201 if is_new else 200, {})
+    return content, 201 if is_new else 200
 
 
 @routes.get("/rides/<int:ride_id>/receipt")
@@ -115,7 +115,7 @@ def healthz() -> Answer:
 
 
 @routes.get("/readyz")
-def readyz() -> Answer | Response:
+def readyz() -> Answer:
     """Rides can be taken: the database answers, its schema is current, and it is writable."""
     with database().connect() as connection:
         try:

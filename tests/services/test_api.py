@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from api.parameters import KEY_LENGTH
-from tests.support.api import Api, is_problem
+from tests.support.api import CLOSE, Api, ask, is_problem
 from tests.support.world import World
 
 JSON = {"Content-Type": "application/json"}
@@ -27,6 +27,18 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
 
     staged = world.connection.execute("SELECT id, data::text FROM staged_log_records").fetchall()
     assert staged == [(ride, f'{{"id": {ride}, "distance": 539.837}}')]
+
+
+def test_an_answer_to_head_has_all_but_the_body(api: Api) -> None:
+    asked = b" /openapi.json HTTP/1.1\r\n" + CLOSE + b"\r\n"
+    got, head = (
+        ask(api.port, method + asked).partition(b"\r\n\r\n") for method in (b"GET", b"HEAD")
+    )
+    heads = ({*headers.lower().split(b"\r\n")} for headers in (got[0], head[0]))
+    different = set.symmetric_difference(*heads)
+    assert all(line.startswith(b"date:") for line in different)
+    assert got[2]
+    assert not head[2]
 
 
 def test_a_consumer_without_a_total_and_with_many_entries_not_ours_is_shown(
