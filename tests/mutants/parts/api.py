@@ -5,8 +5,7 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 booking = partial(Mutant, file="api/booking.py", tests="services/test_booking.py")
-prepared = partial(Mutant, file="api/prepared.py", tests="services/test_refusals.py")
-pool = partial(Mutant, file="api/pool.py", tests="services/test_booking.py")
+writing = partial(Mutant, file="api/writing.py", tests="services/test_booking.py")
 parameters = partial(
     Mutant, file="api/parameters.py", tests="services/test_api.py services/test_hostile.py"
 )
@@ -14,7 +13,6 @@ pruning = partial(Mutant, file="api/pruning.py", tests="services/test_pruning.py
 periods = partial(
     Mutant, file="api/periods.py", tests="fast/test_any_period.py services/test_hours.py"
 )
-lean = partial(Mutant, file="api/lean.py", tests="fast/test_lean.py")
 app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
 standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
 schema = partial(Mutant, tests="services/test_schema.py")
@@ -22,42 +20,53 @@ schema = partial(Mutant, tests="services/test_schema.py")
 MUTANTS = [
     booking(
         "a key is answered whatever the distance is",
-        "    if ride.distance != distance:\n        raise KeyReused\n",
+        "    if found.distance != distance:\n        raise KeyReused\n",
         "",
     ),
-    booking(
+    writing(
         "a ride without a key is tried again when nobody knows whether it was taken",
-        "            if not is_repeatable:\n                break\n",
+        "        if not self._is_repeatable:\n"
+        "            raise self._try_later(self._reason) from None\n",
         "",
-        file="api/writing.py",
     ),
-    prepared(
+    writing(
         "whatever is unique is taken for the key",
-        "if refused.diag.constraint_name != self._key:",
+        "if refused.diag.constraint_name != once:",
         "if False:",
+        tests="services/test_refusals.py",
     ),
     booking(
         "a ride has no staged record",
-        "stage(id, 'ride.create', jsonb_build_object('id', id, 'distance', distance), $2, $3)",
-        "concat($2::text, $3::text)",
+        """\
+SELECT :key, distance, id FROM ride
+    )
+    SELECT id, distance, stage(
+        id, 'ride.create', jsonb_build_object('id', id, 'distance', distance),
+        :traceparent, :tracestate
+    )
+""",
+        """\
+SELECT :key, distance, id FROM ride
+    )
+    SELECT id, distance, concat(CAST(:traceparent AS text), CAST(:tracestate AS text))
+""",
         tests="services/test_booking.py::test_twenty_equal_requests_at_once_take_one_ride",
     ),
     booking(
         "a record is staged in a transaction of its own",
-        "        return _ride(*TAKE_RIDE(connection, *values))\n",
-        "        ride = 'INSERT INTO rides (distance) VALUES (%s) RETURNING id, distance'\n"
-        "        taken = Ride(*connection.execute(ride, values[:1]).fetchone())\n"
-        "        record = 'INSERT INTO staged_log_records (id, type, data)'\n"
-        '        data = f\'{{"id": {taken.id}, "distance": {taken.distance}}}\'\n'
-        "        row = [taken.id, 'ride.create', data]\n"
-        "        connection.execute(f'{record} VALUES (%s, %s, %s, %s)', row)\n"
-        "        return taken\n",
+        '    taken = writing.run(connection, "take_ride", TAKE, values).one()\n',
+        "    ride = 'INSERT INTO rides (distance) VALUES (:distance) RETURNING id, distance'\n"
+        "    taken = connection.execute(text(ride), values).one()\n"
+        "    record = 'INSERT INTO staged_log_records (id, type, data)'\n"
+        '    data = f\'{{"id": {taken.id}, "distance": {taken.distance}}}\'\n'
+        "    row = (taken.id, 'ride.create', data)\n"
+        "    connection.exec_driver_sql(f'{record} VALUES (%s, %s, %s)', row)\n",
         tests="services/test_booking.py::test_a_ride_whose_record_cannot_be_staged_is_not_taken",
     ),
-    prepared(
+    writing(
         "a ride is answered whose wait for a standby was cancelled",
-        "        if connection in _not_replicated:\n",
-        "        if False:\n",
+        "    if connection.info.get(NOT_REPLICATED):\n",
+        "    if False:\n",
         tests="services/test_failover.py::"
         "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
     ),
@@ -66,10 +75,11 @@ MUTANTS = [
         "WHERE ride_id >= (SELECT min(id) FROM newest)",
         "WHERE ride_id >= (SELECT min(id) FROM newest) AND outcome = 'dead'",
     ),
-    pool(
+    booking(
         "nobody heeds that a wait for a standby was cancelled",
-        "        heed_notices(connection)\n",
+        "        session.add_notice_handler(heed)\n",
         "",
+        file="api/database.py",
         tests="services/test_failover.py::"
         "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
     ),
@@ -77,6 +87,7 @@ MUTANTS = [
         "half a body is a body",
         "    if len(body) < length:\n",
         "    if False:\n",
+        file="api/bodies.py",
         tests="services/test_api_process.py",
     ),
     pruning(
@@ -88,11 +99,6 @@ MUTANTS = [
         "the period that begins where the range ends is in it",
         "self._start(end - timedelta.resolution)",
         "self._start(end)",
-    ),
-    lean(
-        "an answer to HEAD has a body",
-        'return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.get_data()]',
-        "return [self.get_data()]",
     ),
     app(
         "a path with two slashes is redirected", "    app.url_map.merge_slashes = False", "    pass"
@@ -119,8 +125,8 @@ MUTANTS = [
     ),
     Mutant(
         "a ride is not as /openapi.json describes it",
-        'return {"ride": rows[0]}',
-        'return {"ride": {**rows[0], "distance": str(rows[0]["distance"])}}',
+        'return {"ride": _of_ride(ride_id, columns)}',
+        'return {"ride": _of_ride(ride_id, columns) | {"distance": "5"}}',
         "api/views.py",
         "services/test_openapi.py",
     ),
@@ -189,7 +195,7 @@ MUTANTS = [
     ),
     booking(
         "a ride that an earlier attempt may have taken is denied",
-        "raise  # for another lock: `write` knows whether an earlier attempt may have taken it",
+        "raise  # `Attempts` knows whether an earlier attempt may have taken it",
         'raise TryLater(refusal(refused), "ride", maybe_taken=False) from None',
         tests="services/test_booking.py::test_a_retry_that_is_refused_does_not_deny_it_either",
     ),

@@ -21,13 +21,13 @@ MUTANTS = [
     ),
     rating(
         "a ride may get other stars",
-        "    if int(found) != stars:\n",
+        "    if found.stars != stars:\n",
         "    if False:\n",
     ),
     rating(
         "a rating that is there is not found",
-        "'replay', '') WHERE ride_id = $1\n",
-        "'replay', '') WHERE ride_id = $1 AND false\n",
+        "    WHERE ride_id = :ride_id\n",
+        "    WHERE ride_id = :ride_id AND false\n",
         tests="services/test_ratings.py::test_of_twenty_requests_at_once_one_rates_the_ride",
     ),
     rating(
@@ -35,11 +35,11 @@ MUTANTS = [
         """\
     SELECT stars, stage(
         id, 'rating.create', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars),
-        $3, $4
+        :traceparent, :tracestate
     )
 """,
         """\
-    SELECT stars, concat($3::text, $4::text)
+    SELECT stars, concat(CAST(:traceparent AS text), CAST(:tracestate AS text))
 """,
     ),
     stars(
