@@ -88,16 +88,17 @@ class Database:
         except exc.TimeoutError:
             raise NoConnection(UNREACHABLE if self.why_unreachable else ALL_IN_USE) from None
         except exc.DBAPIError as error:
-            raise self._unreachable(unreachable.why(cause(error), self._url)) from None
-        except Unavailable as error:  # it is another cell's, or behind a pooler
-            raise self._unreachable(in_one_line(error)) from None
-        with connection:
-            yield connection
-
-    def _unreachable(self, why: str) -> NoConnection:
-        self.why_unreachable = why
-        self._warn(f"{database.UNREACHABLE}: {why}")
-        return NoConnection(UNREACHABLE)
+            self.why_unreachable = unreachable.why(cause(error), self._url)
+            self._warn(f"{database.UNREACHABLE}: {self.why_unreachable}")
+        # Another cell's, or behind a pooler; or the server closes whatever it has opened.
+        except (Unavailable, exc.InvalidRequestError) as error:
+            self.why_unreachable = in_one_line(error)
+            self._warn(self.why_unreachable)
+        else:
+            with connection:
+                yield connection
+            return
+        raise NoConnection(UNREACHABLE)
 
     def _prepare(self, session: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
         """Set a new session up. Raises psycopg.Error or Refused."""
