@@ -13,6 +13,9 @@ one that is being written: neither matches. The isolation level is READ COMMITTE
 make a booking, which is SERIALIZABLE, fail.
 
 A crash, at whatever step, only leaves fewer keys to prune the next time.
+
+No request waits for it, so it does not go through the engine: its session is psycopg's, as that of
+every service in the pipeline, and waits for nobody's turn in the pool.
 """
 
 import logging
