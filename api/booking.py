@@ -101,7 +101,7 @@ def _take_under_key(
         taken = writing.run(connection, "take_ride_under_key", TAKE_UNDER_KEY, values, ONCE).one()
     except DBAPIError as error:
         refused = cause(error)
-        if isinstance(refused, errors.CheckViolation) and refused.diag.constraint_name == FENCE:
+        if refused.diag.constraint_name == FENCE:
             moved = "this key was moved to another cell, or is being moved"
             raise TryLater(moved, "ride", maybe_taken=True) from None
         if isinstance(refused, errors.LockNotAvailable) and KEYS in (refused.diag.context or ""):

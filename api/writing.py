@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import errors
 from sqlalchemy import Connection, CursorResult, Row, TextClause
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from api.database import NOT_REPLICATED, PATIENCE, Database, NoConnection, cause, driver
 from rocket_rides import telemetry
@@ -67,9 +67,9 @@ class Attempts:
 
     @contextmanager
     def another(self) -> Iterator[Connection]:
-        """The block of one attempt. Raises TryLater if that should not be, or is, the last one.
+        """The block of one attempt; it passes on what is no error of the database.
 
-        What the block raises passes through, but for errors of the database.
+        Raises TryLater if the database refuses, or if no other attempt may or can follow.
         """
         try:
             with self._database.connect() as connection:
@@ -115,11 +115,8 @@ def run(
     with telemetry.statement(name, driver(connection)):
         try:
             result = connection.execute(statement, values)
-        except DBAPIError as error:
-            refused = cause(error)
-            if not isinstance(refused, errors.UniqueViolation):
-                raise
-            if refused.diag.constraint_name != once:
+        except IntegrityError as error:
+            if cause(error).diag.constraint_name != once:
                 raise
             result = None  # no failure, so the span does not say so
     if result is None:

@@ -31,7 +31,7 @@ MUTANTS = [
     ),
     writing(
         "whatever is unique is taken for the key",
-        "if refused.diag.constraint_name != once:",
+        "if cause(error).diag.constraint_name != once:",
         "if False:",
         tests="services/test_refusals.py",
     ),
