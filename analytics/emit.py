@@ -112,7 +112,7 @@ def _compared(result: Result) -> str:
     }
     if rollup := result.rollup:
         row["rollup"] = {
-            "proved_upto": rollup.proved_upto,
+            "proved_upto": rollup.upto,
             "agrees": rollup.agrees,
             "minutes": rollup.minutes,
             "wrong": len(rollup.wrong),

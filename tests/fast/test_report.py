@@ -10,7 +10,7 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from analytics.findings import Finding
+from analytics.findings import READER_RECOUNTS, Finding
 from analytics.report.machine import as_json
 from analytics.report.page import as_html
 from analytics.report.sentences import verdict
@@ -74,6 +74,12 @@ def test_a_person_reads_the_drift_what_follows_and_the_verdict(
     assert f">{drift.replace('-', MINUS)}</td>" in row
     assert f">{outcome}</td>" in row
     assert ('class="wrong"' in row) == (outcome != "agrees")
+
+
+@for_a_person
+def test_a_reader_that_recounts_is_told_to_be_under_way(told: Callable[[Result], str]) -> None:
+    recounts = Finding(READER_RECOUNTS, "total consumer1 recounts: a later run compares it")
+    assert f"Under way: {recounts.about}" in told(replace(MISMATCHED, findings=[recounts]))
 
 
 @for_a_person

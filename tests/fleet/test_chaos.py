@@ -13,7 +13,7 @@ from lab.chaos.runs import can_run
 from rocket_rides.settings import PROJECT
 from tests.support.world import eventually
 
-LIMIT = 420  # seconds; only a hanging run takes so long
+LIMIT = 1200  # seconds; only a hanging run takes so long, on a machine however busy
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -49,7 +49,7 @@ def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
     said = end_of(run)
     rows = (line.split(" | ") for line in said.splitlines() if " | " in line)
     figures = {name.strip(): figure for name, figure in rows}
-    assert figures["lost"] == figures["double"] == "0", said
+    assert figures.get("lost") == figures.get("double") == "0", said
     assert "moves last_sent" in figures["steps that the specification allowed"]
     if can_run():
         assert "wrong-total" in figures["faults"]  # found by a run at the end, and repaired

@@ -43,6 +43,8 @@ def test_a_reader_says_so_where_it_has_to_heal(world: World) -> None:
     with pytest.raises(database.NOT_IN_THE_SCHEMA) as error:
         reader.run_once()
     assert in_one_line(error.value).endswith(ADVICE)
+    said = database.why(error.value, "take another schema")
+    assert said.endswith(f"{ADVICE}; otherwise take another schema")
     world.connection.execute("SELECT generate_log_records()")
     reader = listing(world)
     eventually(lambda: reader.run_once() and world.value("SELECT count(*) FROM listed") == 1)
