@@ -1,7 +1,7 @@
 """The Flask application: every answer is JSON, errors included."""
 
-from flask import Flask
-from werkzeug.routing import IntegerConverter
+from flask import Flask, Request
+from werkzeug.routing import IntegerConverter, MapAdapter
 
 from api.bodies import end_unread
 from api.database import Database
@@ -25,6 +25,16 @@ class AsciiInteger(IntegerConverter):
     regex = "[0-9]+"
 
 
+class Api(Flask):
+    """Flask, but for hosts: whichever was asked for, it is this API."""
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Match by path and method alone; also a request that offers to go on by a WebSocket."""
+        if request is None:
+            return None
+        return self.url_map.bind("", path_info=request.path, default_method=request.method)
+
+
 def create_app() -> Flask:
     """One worker's application, with its own pool of connections."""
     config = settings.load()
@@ -32,7 +42,7 @@ def create_app() -> Flask:
     name_traces()
     die_with_parent()
     forget_variables()
-    app = Flask(__name__, static_folder=None)
+    app = Api(__name__, static_folder=None)
     app.json = ExactJson(app)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would answer in HTML

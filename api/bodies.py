@@ -22,8 +22,8 @@ LIMIT = 16 * 1024  # bytes
 CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 
-def whole_body() -> bytes:
-    """The request's body, in UTF-8. Raises one of werkzeug's HTTPExceptions."""
+def whole_body() -> str:
+    """The request's body, which must be UTF-8. Raises one of werkzeug's HTTPExceptions."""
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired("send the body with its Content-Length")
     length = request.content_length or 0
@@ -42,7 +42,10 @@ def whole_body() -> bytes:
         if slow_clients.has_cut_since(started):
             raise RequestTimeout("the body did not arrive in time")
         raise BadRequest("the body is shorter than its Content-Length")
-    return body
+    try:
+        return body.decode()
+    except UnicodeDecodeError:  # werkzeug would take a form for an empty one
+        raise BadRequest("send the body in UTF-8") from None
 
 
 def end_unread(response: Response) -> Response:

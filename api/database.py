@@ -4,28 +4,35 @@ They are in autocommit mode, and their sessions are SERIALIZABLE by default: so 
 transaction by itself, in one round trip, without BEGIN and COMMIT.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from threading import BoundedSemaphore
 from typing import cast
 
 import psycopg
+from psycopg import errors
 from psycopg.abc import Buffer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.datetime import TimestamptzLoader
 from sqlalchemy import Connection, create_engine, event, exc  # noqa: TID251 (see _prepare)
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.engine.interfaces import ExceptionContext
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from rocket_rides import revisions, sessions
 from rocket_rides.settings import Settings
 from unified_log import database, session_settings, unreachable
 from unified_log.errors import Unavailable, in_one_line
-from unified_log.waiting import STARTING_UP, LimitedWarning
+from unified_log.waiting import STARTING_UP, LimitedWarning, delays
 
 # Seconds. At worst a request waits this long for a connection, and then for a lock in each of two
 # statements (lock_timeout): less than two seconds in all, unless it has to open the connection.
 PATIENCE = 0.9
 LONGEST_OPENING = 2  # seconds, for each host of the URL: libpq's least
+LONGEST_LIFE = 3600  # seconds: then a session finds a server that DNS, or a balancer, has replaced
+# Seconds, before another look for a session that somebody gives back.
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
 UNREACHABLE = "the database can't be reached"
 ALL_IN_USE = "all connections to the database are in use"
 # Nothing that hangs can hold up the log: statements and open transactions are cut short.
@@ -43,6 +50,9 @@ SESSION = {
 # The server's function that gives notice when the wait for a synchronous standby was cancelled:
 # then the commit may be on this server only. Also its key in a connection's `info`.
 NOT_REPLICATED = "SyncRepWaitForLSN"
+# What a session says again and again, where a new one may not: its server became a standby, or a
+# prepared statement's columns have other types now.
+OUTDATED = (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported)
 
 
 class NoConnection(Exception):
@@ -70,7 +80,7 @@ class Database:
             isolation_level="AUTOCOMMIT",
             pool_size=config.api_connections,
             max_overflow=0,
-            pool_timeout=PATIENCE,
+            pool_recycle=LONGEST_LIFE,
             pool_reset_on_return=None,  # in autocommit mode there is nothing to roll back
             skip_autocommit_rollback=True,
             use_native_hstore=False,
@@ -79,25 +89,51 @@ class Database:
         # Before SQLAlchemy's own first look at the server, which is a statement, too.
         event.listen(self.engine, "connect", self._prepare, insert=True)
         event.listen(self.engine, "checkout", _require_live)
+        event.listen(self.engine, "handle_error", _keep_the_others)
+        # Here a request waits its turn, and not in the engine's pool: that knows one time limit for
+        # all, and does not wake who waits when a session could not be opened.
+        self._turns = BoundedSemaphore(config.api_connections)
+        self._pool = cast(QueuePool, self.engine.pool)
 
     @contextmanager
-    def connect(self) -> Iterator[Connection]:
-        """A live connection, for the duration of a block. Raises NoConnection."""
+    def connect(self, deadline: float | None = None) -> Iterator[Connection]:
+        """A live connection, for the duration of a block; waits for PATIENCE, or to the `deadline`.
+
+        That is a time of time.monotonic(). Raises NoConnection.
+        """
+        if deadline is None:
+            deadline = time.monotonic() + PATIENCE
+        if not self._turns.acquire(timeout=max(0, deadline - time.monotonic())):
+            raise NoConnection(UNREACHABLE if self.why_unreachable else ALL_IN_USE)
         try:
-            connection = self.engine.connect()
-        except exc.TimeoutError:
-            raise NoConnection(UNREACHABLE if self.why_unreachable else ALL_IN_USE) from None
-        except exc.DBAPIError as error:
-            self.why_unreachable = unreachable.why(cause(error), self._url)
-            self._warn(f"{database.UNREACHABLE}: {self.why_unreachable}")
-        # Another cell's, or behind a pooler; or the server closes whatever it has opened.
-        except (Unavailable, exc.InvalidRequestError) as error:
-            self.why_unreachable = in_one_line(error)
-            self._warn(self.why_unreachable)
-        else:
-            with connection:
-                yield connection
-            return
+            with self._open(deadline) as connection:
+                try:
+                    yield connection
+                except exc.DBAPIError as error:
+                    if isinstance(error.orig, OUTDATED):
+                        connection.invalidate()
+                    raise
+        finally:
+            self._turns.release()
+
+    def _open(self, deadline: float) -> Connection:
+        for again, pause in enumerate(delays(FIRST_PAUSE, LONGEST_PAUSE)):
+            in_use = self._pool.checkedout()
+            try:
+                connection = self.engine.connect()
+                self.why_unreachable = ""
+                return connection
+            except exc.DBAPIError as error:
+                self.why_unreachable = unreachable.why(cause(error), self._url)
+                reason = f"{database.UNREACHABLE}: {self.why_unreachable}"
+            # Another cell's, or behind a pooler; or the server closes whatever it has opened.
+            except (Unavailable, exc.InvalidRequestError) as error:
+                self.why_unreachable = reason = in_one_line(error)
+            # The server may take no more sessions of ours than others use, or have just opened.
+            if (again and not in_use) or time.monotonic() + pause > deadline:
+                break
+            time.sleep(pause)
+        self._warn(reason)
         raise NoConnection(UNREACHABLE)
 
     def _prepare(self, session: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
@@ -112,7 +148,6 @@ class Database:
         database.configure(session, **SESSION)
         revisions.require_cell(session, self._cell)
         session.add_notice_handler(heed)
-        self.why_unreachable = ""
 
 
 class Moment(TimestamptzLoader):
@@ -133,6 +168,11 @@ def cause(error: exc.DBAPIError) -> psycopg.Error:
 def driver(connection: Connection) -> psycopg.Connection:
     """The connection as psycopg knows it."""
     return cast(psycopg.Connection, connection.connection.driver_connection)
+
+
+def _keep_the_others(context: ExceptionContext) -> None:
+    """A session that was lost says nothing of the others: each is looked at before it is used."""
+    context.invalidate_pool_on_disconnect = False
 
 
 def _require_live(session: psycopg.Connection, *_: object) -> None:

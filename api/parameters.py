@@ -68,7 +68,7 @@ def _number(text: str) -> Decimal:
         return Decimal("Infinity")
 
 
-def _json_fields(body: bytes) -> list[tuple[str, Any]]:
+def _json_fields(body: str) -> list[tuple[str, Any]]:
     """The members of a JSON object as pairs; numbers as exact text, anything else as None."""
 
     def refuse(constant: str) -> None:
@@ -76,7 +76,7 @@ def _json_fields(body: bytes) -> list[tuple[str, Any]]:
 
     try:
         fields = json.loads(
-            body.decode(),
+            body,
             parse_int=_number,
             parse_float=_number,
             parse_constant=refuse,

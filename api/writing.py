@@ -72,7 +72,7 @@ class Attempts:
         Raises TryLater if the database refuses, or if no other attempt may or can follow.
         """
         try:
-            with self._database.connect() as connection:
+            with self._database.connect(self._deadline) as connection:
                 yield connection
                 return
         except NoConnection as reason:
@@ -116,7 +116,8 @@ def run(
         try:
             result = connection.execute(statement, values)
         except IntegrityError as error:
-            if cause(error).diag.constraint_name != once:
+            refused = cause(error)
+            if (type(refused), refused.diag.constraint_name) != (errors.UniqueViolation, once):
                 raise
             result = None  # no failure, so the span does not say so
     if result is None:

@@ -44,12 +44,14 @@ def configure(level: str, style: str, **about: str) -> None:
 def say(text: str, level: int = logging.INFO) -> None:
     """Say to a person, on stdout or as an error on stderr; in JSON, it is an event like all others.
 
-    Raises OSError where a text can't be written.
+    Raises OSError where it can't be written.
     """
-    if any(isinstance(handler.formatter, JsonFormatter) for handler in logging.root.handlers):
-        logging.getLogger(_program()).log(level, "%s", text)
-    else:
-        print(text, file=sys.stderr if level >= logging.ERROR else sys.stdout, flush=True)
+    stream = sys.stderr if level >= logging.ERROR else sys.stdout
+    for formatter in [handler.formatter for handler in logging.root.handlers]:
+        if isinstance(formatter, JsonFormatter):
+            text, stream = formatter.format(written(text, _program(), level)), sys.stdout
+    stream.write(f"{text}\n")  # as one piece, between the lines of other threads
+    stream.flush()
 
 
 def objects(process: str, **about: str) -> logging.Formatter:

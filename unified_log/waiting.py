@@ -4,6 +4,7 @@ import logging
 import random
 import time
 from collections.abc import Iterator
+from threading import Lock
 
 logger = logging.getLogger(__name__)
 
@@ -65,16 +66,20 @@ class Progress:
 class LimitedWarning:
     """Warns why a process waits, if it does so for `patience` seconds.
 
-    Then it warns of each new reason at once, and of the same one every REPEAT_AFTER seconds.
+    Then it warns of each new reason at once, and of the same one every REPEAT_AFTER seconds. Many
+    threads may share it.
     """
 
     def __init__(self, patience: float = 0) -> None:
         self._said = ""
         self._quiet_until = time.monotonic() + patience
         self._due = 0.0
+        self._lock = Lock()
 
     def __call__(self, reason: str) -> None:
         now = time.monotonic()
-        if now >= self._quiet_until and (reason != self._said or now >= self._due):
-            logger.warning("%s; trying again until it works", reason.rstrip("."))
+        with self._lock:
+            if now < self._quiet_until or (reason == self._said and now < self._due):
+                return
             self._said, self._due = reason, now + REPEAT_AFTER
+        logger.warning("%s; trying again until it works", reason.rstrip("."))

@@ -43,6 +43,20 @@ UNCAUGHT = f"{PROGRAM}\n[][0]"
 REFUSED = f"{PROGRAM}\nservice.run(lambda: sys.exit('refused: ü'))"
 
 
+FULL = """
+import sys
+from rocket_rides import logs, service, settings
+service.begin(settings.load())
+try:
+    logs.say("a report")
+except OSError as error:
+    sys.stderr.write(f"told: {error.strerror}")
+    sys.stderr.flush()
+    import os
+    os._exit(0)
+"""
+
+
 def said(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -102,6 +116,21 @@ def test_a_person_reads_lines_with_the_traces_at_their_ends() -> None:
     ]
     assert lines[-1] == "listening on 80"
     assert done.stderr.endswith("refused: \\xfc\n")
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_whoever_says_what_can_not_be_written_is_told_so_in_either_format(style: str) -> None:
+    """The disk is full."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", FULL],
+            cwd=PROJECT,
+            env={**os.environ, "LOG_FORMAT": style},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"told: No space left on device")
 
 
 def test_a_setting_that_is_refused_is_an_object_too() -> None:

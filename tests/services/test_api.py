@@ -104,6 +104,16 @@ FORMS_REFUSED = {
 }
 
 
+@pytest.mark.parametrize(
+    "body", [b"distance=5\xff", b"distance=5&x=\xff", b'{"distance":5,"x":"\xff"}']
+)
+def test_a_body_that_is_not_utf_8_is_told_so(api_for_refusals: Api, body: bytes) -> None:
+    kind = "application/json" if body[:1] == b"{" else "application/x-www-form-urlencoded"
+    answer = api_for_refusals.client.post("/rides", content=body, headers={"Content-Type": kind})
+    assert is_problem(answer, 400)
+    assert answer.json()["detail"] == "send the body in UTF-8"
+
+
 @pytest.mark.parametrize("kind", FORMS_REFUSED)
 def test_forms_that_are_no_ride_are_refused(api_for_refusals: Api, kind: str) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}

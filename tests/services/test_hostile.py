@@ -93,6 +93,8 @@ HOSTS = (
     b"[fe80::1%25eth0]:1",
     b"a-b_c.example.",
     b"x:",
+    b"a..b",
+    b"A" * 300,
 )
 
 KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
@@ -143,6 +145,7 @@ def test_what_can_be_read_in_two_ways_is_refused(patient: Api, kind: str) -> Non
 def test_a_host_may_be_any_and_need_not_be_there_before_http_1_1(patient: Api) -> None:
     asked = [get(b"/healthz").replace(b" x\r", b" " + host + b"\r") for host in HOSTS]
     asked.append(b"GET /healthz HTTP/1.0\r\n\r\n")
+    asked.append(get(b"/healthz").replace(b"close\r", b"close, upgrade\r\nUpgrade: websocket\r"))
     assert [statuses(ask(patient.port, each)) for each in asked] == [[200]] * len(asked)
 
 

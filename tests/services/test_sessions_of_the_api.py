@@ -1,0 +1,95 @@
+"""The API's sessions with Postgres: who waits for one, how long, and when one is replaced."""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from decimal import Decimal
+from threading import Barrier
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from api import booking
+from api.database import ALL_IN_USE, Database, NoConnection
+from api.writing import TryLater
+from tests.support.engine import opened
+from tests.support.hosts import url_of
+from tests.support.world import World
+
+PID = text("SELECT pg_backend_pid()")
+
+
+def pids(database: Database, number: int) -> set[int]:
+    """Of so many sessions in use at once."""
+    with ExitStack() as exits:
+        held = [exits.enter_context(database.connect()) for _ in range(number)]
+        return {connection.execute(PID).scalar_one() for connection in held}
+
+
+def test_whoever_finds_all_sessions_in_use_waits_to_its_deadline_and_no_longer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.database.PATIENCE", 10_000)  # whoever waited for this would not end
+    with opened(world, api_connections=1) as database, database.connect():
+        deadline = time.monotonic() + 0.1
+        with pytest.raises(NoConnection, match=ALL_IN_USE), database.connect(deadline):
+            pass
+        assert time.monotonic() >= deadline
+
+
+def test_where_the_server_takes_no_more_sessions_a_request_waits_for_one_of_the_others(
+    world: World,
+) -> None:
+    """As where its role's limit is below API_CONNECTIONS: nobody is refused."""
+    role = f"few_{os.getpid()}"
+    world.connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 2")
+    url = url_of(world, user=role)
+    try:
+        with opened(world, database_url=url, api_connections=8) as database:
+            together = Barrier(8)
+
+            def ask(_: int) -> int:
+                together.wait()
+                with database.connect() as connection:
+                    connection.execute(text("SELECT pg_sleep(0.05)"))
+                    return int(connection.execute(PID).scalar_one())
+
+            with ThreadPoolExecutor(8) as threads:
+                assert len({*threads.map(ask, range(8))}) <= 2
+    finally:
+        world.connection.execute(f"DROP ROLE {role}")
+
+
+def test_a_session_that_is_lost_costs_the_others_nothing(world: World) -> None:
+    with opened(world, api_connections=4) as database:
+        before = pids(database, 4)
+        with pytest.raises(DBAPIError), database.connect() as connection:
+            connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+        assert len(before & pids(database, 4)) == 3
+
+
+def test_a_session_of_a_server_that_has_become_read_only_is_not_kept(world: World) -> None:
+    """As after a fail-over: a new session may lead to another server."""
+    name = world.connection.info.dbname
+    world.connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with opened(world, api_connections=1) as database:
+        with pytest.raises(TryLater, match="read-only"):
+            booking.take(database, Decimal(5), None)
+        world.connection.execute("SET default_transaction_read_only = off")
+        world.connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        assert booking.take(database, Decimal(5), None).distance == 5
+
+
+def test_a_statement_whose_columns_have_other_types_now_fails_once(world: World) -> None:
+    world.connection.execute("CREATE TABLE other (one int)")
+    with opened(world, api_connections=1) as database:
+        for _ in range(2):
+            with database.connect() as connection:
+                connection.execute(text("SELECT * FROM other"))
+        world.connection.execute("ALTER TABLE other ALTER COLUMN one TYPE text")
+        with pytest.raises(DBAPIError, match="cached plan"), database.connect() as connection:
+            connection.execute(text("SELECT * FROM other"))
+        with database.connect() as connection:
+            connection.execute(text("SELECT * FROM other"))
