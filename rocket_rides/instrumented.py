@@ -26,6 +26,7 @@ FROM_A_URL = {
     *("server.address", "url.query"),
     *("net.host.name", "http.host", "http.target", "http.url"),
 }
+NO_METERS = NoOpMeterProvider()
 UNIQUE_VIOLATION = "23505"  # SQLSTATE
 
 
@@ -54,25 +55,24 @@ class Failures(SpanProcessor):
 def api(app: "Flask", engine: "Engine", exporter: Exporter) -> None:
     """The requests that `app` answers, but for probes, and what each asks of the engine."""
     from opentelemetry.instrumentation.flask import FlaskInstrumentor
-    from opentelemetry.instrumentation.sqlalchemy import SQLAlchemyInstrumentor
+    from opentelemetry.instrumentation.sqlalchemy.engine import EngineTracer
     from sqlalchemy import event
 
     FlaskInstrumentor.instrument_app(  # type: ignore[no-untyped-call]
         app,
         response_hook=_hide,
         tracer_provider=exporter.tracers,
-        meter_provider=NoOpMeterProvider(),
+        meter_provider=NO_METERS,
         excluded_urls=PROBES,
         enable_commenter=False,
     )
     failures = Failures()
     event.listen(engine, "handle_error", failures.tell)
-    SQLAlchemyInstrumentor().instrument(
-        engine=engine,
-        tracer_provider=exporter.children(failures),
-        meter_provider=NoOpMeterProvider(),
-        skip_dep_check=True,  # it knows nothing of SQLAlchemy 2.1, which it works with
-    )
+    # What SQLAlchemyInstrumentor makes for an engine. That also wraps what makes engines, for which
+    # SQLAlchemy 2.1 needs greenlet, and all that connect: a span for each, though from a pool.
+    scope = "opentelemetry.instrumentation.sqlalchemy"
+    unused = NO_METERS.get_meter(scope).create_up_down_counter("connections")
+    EngineTracer(exporter.children(failures).get_tracer(scope), engine, unused)
 
 
 def client(exporter: Exporter) -> None:
@@ -80,7 +80,7 @@ def client(exporter: Exporter) -> None:
     from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
 
     AioHttpClientInstrumentor().instrument(
-        url_filter=_bare, tracer_provider=exporter.tracers, meter_provider=NoOpMeterProvider()
+        url_filter=_bare, tracer_provider=exporter.tracers, meter_provider=NO_METERS
     )
 
 
