@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 PROBES = r"^\w+://[^/?]*/(?:healthz|readyz)(?:\?|$)"  # URLs
 # Attributes of a request that hold a Host or a URL, by any version of the conventions.
-FROM_A_URL = {
-    *("server.address", "url.query"),
-    *("net.host.name", "http.host", "http.target", "http.url"),
-}
+OLD = {"net.host.name", "http.host", "http.target", "http.url"}
+FROM_A_URL = OLD | {"server.address", "url.query"}
 NO_METERS = NoOpMeterProvider()
 UNIQUE_VIOLATION = "23505"  # SQLSTATE
 
@@ -72,7 +70,8 @@ def api(app: "Flask", engine: "Engine", exporter: Exporter) -> None:
     # SQLAlchemy 2.1 needs greenlet, and all that connect: a span for each, though from a pool.
     scope = "opentelemetry.instrumentation.sqlalchemy"
     unused = NO_METERS.get_meter(scope).create_up_down_counter("connections")
-    EngineTracer(exporter.children(failures).get_tracer(scope), engine, unused)
+    tracer = exporter.children(failures).get_tracer(scope)
+    EngineTracer(tracer, engine, unused)  # type: ignore[no-untyped-call]
 
 
 def client(exporter: Exporter) -> None:
@@ -88,9 +87,9 @@ def _bare(url: "URL") -> str:
     return str(url.with_user(None).with_query(None).with_fragment(None))
 
 
-def _hide(span: Span | None, *_: Any) -> None:
+def _hide(span: Any, *_: Any) -> None:
     """Take a query, and a user with a password, out of a request's attributes."""
-    for name, value in dict(getattr(span, "attributes", None) or {}).items():
-        if span and name in FROM_A_URL:
-            path = "" if name == "url.query" else str(value).partition("?")[0]
-            span.set_attribute(name, path.rpartition("@")[2])
+    attributes = (isinstance(span, Span) and span.attributes) or {}  # none if it is not sampled
+    for name in FROM_A_URL.intersection(attributes):
+        path = "" if name == "url.query" else str(attributes[name]).partition("?")[0]
+        span.set_attribute(name, path.rpartition("@")[2])

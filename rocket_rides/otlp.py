@@ -9,7 +9,7 @@ of its answer is read. The OTEL_ variables of the SDK hold for all that is not s
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from multiprocessing.util import Finalize
@@ -50,7 +50,6 @@ PATTERNS = re.compile("OTEL_(?:PYTHON_.*EXCLUDED_URLS|INSTRUMENTATION_HTTP_CAPTU
 # The SDK keeps this many links of a span. A batch may have more records: see its message_count.
 MOST_LINKS = 128
 
-Attributes = dict[str, str | int]
 Span = AbstractContextManager[None]
 
 
@@ -87,7 +86,7 @@ class Exporter:
     """
 
     def __init__(self, service: str, trouble: Trouble) -> None:
-        _require_what_nobody_else_does()
+        _require_sensible_variables()
         names = {"service.namespace": "rocket-rides", "service.name": service}
         own = OTELResourceDetector().detect().attributes
         self._resource = Resource.create({**names, **own})
@@ -110,8 +109,10 @@ class Exporter:
         Finalize(None, self.end, exitpriority=0)
 
     def children(self, *first: SpanProcessor) -> TracerProvider:
-        """Makes spans only below others, such as those of statements: of no probe's. Each span
-        goes to the processors `first`, and is exported."""
+        """Makes spans only below others: for statements, those of requests, and of no probe.
+
+        They go to the processors `first`, too.
+        """
         tracers = self._provider(ParentBased(ALWAYS_OFF))
         for processor in (*first, self._spans):
             tracers.add_span_processor(processor)
@@ -122,7 +123,7 @@ class Exporter:
         self,
         name: str,
         kind: SpanKind = SpanKind.INTERNAL,
-        attributes: Attributes | None = None,
+        attributes: Mapping[str, str | int] | None = None,
         links: Sequence[trace.Link] = (),
     ) -> Iterator[None]:
         """A span of a block. Of an error it has the class alone."""
@@ -138,12 +139,12 @@ class Exporter:
 
     def batch_sent(self, stream: str, records: int, traces: Iterable[Trace]) -> Span:
         """A batch that goes into the log."""
-        return self._batch("send", SpanKind.PRODUCER, stream, records, traces, {})
+        return self._batch("send", SpanKind.PRODUCER, stream, records, traces)
 
     def batch_taken(self, stream: str, reader: str, records: int, traces: Iterable[Trace]) -> Span:
         """A batch of the log that a reader, or a consumer group, processes."""
-        attributes: Attributes = {"messaging.consumer.group.name": reader}
-        return self._batch("process", SpanKind.CONSUMER, stream, records, traces, attributes)
+        group = {"messaging.consumer.group.name": reader}
+        return self._batch("process", SpanKind.CONSUMER, stream, records, traces, group)
 
     def current(self, clients: Trace | None) -> Trace | None:
         """The span that we are in, if any, else the client's. The client's state goes on.
@@ -194,16 +195,17 @@ class Exporter:
         stream: str,
         records: int,
         traces: Iterable[Trace],
-        attributes: Attributes,
+        more: Mapping[str, str] | None = None,
     ) -> Span:
         if not records:  # such as of types that the reader passes over
             return nullcontext()
-        attributes |= {
+        attributes: dict[str, str | int] = {
             "messaging.system": "redis",
             "messaging.operation.name": operation,
             "messaging.operation.type": operation,
             "messaging.destination.name": stream,
             "messaging.batch.message_count": records,
+            **(more or {}),
         }
         links = [_link(each) for each in islice(traces, MOST_LINKS)]
         return self.span(f"{operation} {stream}", kind, attributes, links)
@@ -228,7 +230,7 @@ def _link(to: Trace) -> trace.Link:
     return trace.Link(trace.get_current_span(linked).get_span_context())
 
 
-def _require_what_nobody_else_does() -> None:
+def _require_sensible_variables() -> None:
     """Raise ValueError for a variable that is read without a look at it, or with each request."""
     for signal in ("TRACES", "METRICS"):
         names = [name.format(signal) for name in PROTOCOLS]
