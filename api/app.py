@@ -11,7 +11,7 @@ from api.outages import Outages
 from api.problems import answer_errors
 from api.pruning import Pruner
 from api.slow_clients import SlowClients
-from api.traces import add_spans, name_traces
+from api.traces import name_traces
 from api.views import routes
 from rocket_rides import settings, telemetry
 from rocket_rides.parent_death import die_with_parent
@@ -53,8 +53,7 @@ def create_app() -> Flask:
     app.after_request(Outages(database).note)
     app.after_request(end_unread)
     telemetry.begin(config, "api")
-    if telemetry.is_on():
-        add_spans(app)
+    telemetry.instrument_api(app, database.engine)
     app.before_request(refuse_ambiguous)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)

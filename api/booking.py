@@ -88,7 +88,7 @@ def take(
 def _take(connection: Connection, distance: Decimal, trace: Trace | None) -> Ride:
     parent, state = trace or NO_TRACE
     values = {"distance": distance, "traceparent": parent, "tracestate": state}
-    taken = writing.run(connection, "take_ride", TAKE, values).one()
+    taken = writing.run(connection, TAKE, values).one()
     return Ride(taken.id, taken.distance)
 
 
@@ -98,7 +98,7 @@ def _take_under_key(
     parent, state = trace or NO_TRACE
     values = {"distance": distance, "key": key, "traceparent": parent, "tracestate": state}
     try:
-        taken = writing.run(connection, "take_ride_under_key", TAKE_UNDER_KEY, values, ONCE).one()
+        taken = writing.run(connection, TAKE_UNDER_KEY, values, ONCE).one()
     except DBAPIError as error:
         refused = cause(error)
         if refused.diag.constraint_name == FENCE:
@@ -113,7 +113,7 @@ def _take_under_key(
 
 def _find(connection: Connection, distance: Decimal, key: str) -> Ride:
     """The ride that an earlier request has taken under this key."""
-    found = writing.find(connection, "find_ride_of_key", FIND_KEY, {"key": key}, "ride")
+    found = writing.find(connection, FIND_KEY, {"key": key}, "ride")
     if found.distance != distance:
         raise KeyReused
     return Ride(found.id, found.distance, replayed=True)

@@ -56,7 +56,7 @@ def _rate(connection: Connection, ride_id: int, stars: int, trace: Trace | None)
     parent, state = trace or NO_TRACE
     values = {"ride_id": ride_id, "stars": stars, "traceparent": parent, "tracestate": state}
     try:
-        rated = writing.run(connection, "rate_ride", RATE, values, ONCE).one_or_none()
+        rated = writing.run(connection, RATE, values, ONCE).one_or_none()
     except DBAPIError as error:
         refused = cause(error)
         if isinstance(refused, errors.LockNotAvailable) and ONCE in (refused.diag.context or ""):
@@ -69,6 +69,6 @@ def _rate(connection: Connection, ride_id: int, stars: int, trace: Trace | None)
 
 def _require_same(connection: Connection, ride_id: int, stars: int) -> None:
     """Raise Conflict if an earlier request has given the ride other stars."""
-    found = writing.find(connection, "find_rating", FIND, {"ride_id": ride_id}, "rating")
+    found = writing.find(connection, FIND, {"ride_id": ride_id}, "rating")
     if found.stars != stars:
         raise Conflict(f"ride {ride_id} was already rated: {found.stars} of 5 stars")

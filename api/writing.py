@@ -13,8 +13,7 @@ from psycopg import errors
 from sqlalchemy import Connection, CursorResult, Row, TextClause
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from api.database import NOT_REPLICATED, PATIENCE, Database, NoConnection, cause, driver
-from rocket_rides import telemetry
+from api.database import NOT_REPLICATED, PATIENCE, Database, NoConnection, cause
 from rocket_rides.revisions import refusal
 from unified_log.waiting import delays
 
@@ -101,27 +100,20 @@ class Attempts:
 
 
 def run(
-    connection: Connection,
-    name: str,
-    statement: TextClause,
-    values: Mapping[str, Any],
-    once: str = "",
+    connection: Connection, statement: TextClause, values: Mapping[str, Any], once: str = ""
 ) -> CursorResult[Any]:
-    """Execute a statement under a span of that `name`: a transaction by itself.
+    """Execute a statement: a transaction by itself.
 
     By the constraint `once`, if any, Postgres notices that a request is repeated. Raises Repeated,
     NotReplicated or DBAPIError.
     """
-    with telemetry.statement(name, driver(connection)):
-        try:
-            result = connection.execute(statement, values)
-        except IntegrityError as error:
-            refused = cause(error)
-            if (type(refused), refused.diag.constraint_name) != (errors.UniqueViolation, once):
-                raise
-            result = None  # no failure, so the span does not say so
-    if result is None:
-        raise Repeated
+    try:
+        result = connection.execute(statement, values)
+    except IntegrityError as error:
+        refused = cause(error)
+        if (type(refused), refused.diag.constraint_name) != (errors.UniqueViolation, once):
+            raise
+        raise Repeated from None
     if connection.info.get(NOT_REPLICATED):
         connection.invalidate()
         raise NotReplicated
@@ -129,14 +121,14 @@ def run(
 
 
 def find(
-    connection: Connection, name: str, statement: TextClause, values: Mapping[str, Any], what: str
+    connection: Connection, statement: TextClause, values: Mapping[str, Any], what: str
 ) -> Row[Any]:
     """The row that an earlier request has written.
 
     Raises Vanished, TryLater if the server refuses to look, or what another attempt may get over.
     """
     try:
-        found = run(connection, name, statement, values).one_or_none()
+        found = run(connection, statement, values).one_or_none()
     except DBAPIError as error:
         if error.connection_invalidated or isinstance(error.orig, CONFLICTS):
             raise

@@ -8,36 +8,30 @@ of its answer is read. The OTEL_ variables of the SDK hold for all that is not s
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from multiprocessing.util import Finalize
 from threading import TIMEOUT_MAX, Event, Thread
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from opentelemetry import context, trace
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import (
-    OTLPMetricExporter,
-)
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import (
-    OTLPSpanExporter,
-)
-from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry import context, propagate, trace
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace.span import TraceState
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, Sampler
+from opentelemetry.trace import SpanKind, StatusCode
 from requests.adapters import HTTPAdapter
 
-from rocket_rides import telemetry
-from rocket_rides.telemetry import Attributes, Measure, Metric
 from rocket_rides.trouble import Trouble
-from unified_log.errors import in_one_line
 from unified_log.tracing import Trace
 
 SCOPE = "rocket_rides"
@@ -47,6 +41,12 @@ PROTOCOLS = ("OTEL_EXPORTER_OTLP_{}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 OURS = "http/protobuf"
 # Milliseconds for which the SDK's threads pause. They would die of one that no thread can wait.
 PAUSES = ("OTEL_BSP_SCHEDULE_DELAY", "OTEL_METRIC_EXPORT_INTERVAL")
+# Regular expressions that the instrumentations compile with each request.
+PATTERNS = re.compile("OTEL_(?:PYTHON_.*EXCLUDED_URLS|INSTRUMENTATION_HTTP_CAPTURE_HEADERS_.*)")
+# The SDK keeps this many links of a span. A batch may have more records: see its message_count.
+MOST_LINKS = 128
+
+Span = AbstractContextManager[None]
 
 
 class Collector(HTTPAdapter):
@@ -75,42 +75,6 @@ class Collector(HTTPAdapter):
         return answer
 
 
-class Recorded(telemetry.Span):
-    """A span that is exported once it is over, unless it is not sampled."""
-
-    def __init__(self, span: trace.Span, parent: Trace | None) -> None:
-        self._span = span
-        found = span.get_span_context()
-        if found.is_valid:
-            ids = f"{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
-            # The SDK can't hold all states that the standard allows: the client's goes on as it is.
-            self.trace = Trace(f"00-{ids}", parent.state if parent else None)
-
-    def __enter__(self) -> Self:
-        self._token = context.attach(trace.set_span_in_context(self._span))
-        return self
-
-    def __exit__(
-        self, _: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        context.detach(self._token)
-        if error:
-            error = getattr(error, "orig", error)  # the driver's, in SQLAlchemy's
-            self.failed(type(error).__qualname__)
-            if state := getattr(error, "sqlstate", None):
-                self._span.set_attribute("db.response.status_code", state)
-        self._span.end()
-
-    def answered(self, status: int, is_error: bool) -> None:
-        self._span.set_attribute("http.response.status_code", status)
-        if is_error:
-            self.failed(str(status))
-
-    def failed(self, why: str) -> None:
-        self._span.set_attribute("error.type", why)
-        self._span.set_status(trace.StatusCode.ERROR)
-
-
 class Exporter:
     """Exports what this process does, as `service`; tells `trouble` what is lost.
 
@@ -118,18 +82,21 @@ class Exporter:
     """
 
     def __init__(self, service: str, trouble: Trouble) -> None:
-        _require_what_the_sdk_does_not()
+        _require_sensible_variables()
         names = {"service.namespace": "rocket-rides", "service.name": service}
         own = OTELResourceDetector().detect().attributes
         self._resource = Resource.create({**names, **own})
         self._trouble = trouble
-        # Else it warns of states that it can't hold: see Recorded.
+        # Else it warns of states that it can't hold: see `current`.
         logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)
         logging.getLogger("urllib3").setLevel(logging.ERROR)
-        spans = BatchSpanProcessor(OTLPSpanExporter(session=self._session()))
-        self._tracers = TracerProvider(resource=self._resource, shutdown_on_exit=False)
-        self._tracers.add_span_processor(spans)
-        self._tracer = self._tracers.get_tracer(SCOPE)
+        self.tracers = self._provider()
+        self._tracer = self.tracers.get_tracer(SCOPE)
+        # Raises what each span would raise, such as for a limit that is no number it can use.
+        with self.batch_taken("", "", 1, [Trace(f"00-{1:032x}-{1:016x}-00")]):
+            pass
+        self._spans = BatchSpanProcessor(OTLPSpanExporter(session=self._session()))
+        self.tracers.add_span_processor(self._spans)
         self._meters: MeterProvider | None = None
         # At its end a process can't start a thread any more.
         self._asked, self._ended = Event(), Event()
@@ -137,54 +104,72 @@ class Exporter:
         # Not by atexit: a process that was forked by multiprocessing, as the API's are, skips that.
         Finalize(None, self.end, exitpriority=0)
 
+    def children(self, *first: SpanProcessor) -> TracerProvider:
+        """Makes spans only below others: for statements, those of requests, and of no probe.
+
+        They go to the processors `first`, too.
+        """
+        tracers = self._provider(ParentBased(ALWAYS_OFF))
+        for processor in (*first, self._spans):
+            tracers.add_span_processor(processor)
+        return tracers
+
+    @contextmanager
     def span(
         self,
         name: str,
-        kind: Literal["server", "client", "producer", "consumer", "internal"],
-        attributes: Attributes,
-        parent: Trace | None = None,
-        links: Iterable[Trace] = (),
-    ) -> telemetry.Span:
-        """A span, below `parent`, or else below the span of the block that we are in.
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Mapping[str, str | int] | None = None,
+        links: Sequence[trace.Link] = (),
+    ) -> Iterator[None]:
+        """A span of a block. Of an error it has the class alone."""
+        with self._tracer.start_as_current_span(
+            name, kind=kind, attributes=attributes, links=links, set_status_on_exception=False
+        ) as span:
+            try:
+                yield
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__qualname__)
+                span.set_status(StatusCode.ERROR)
+                raise
 
-        What the SDK raises, as for a limit that is no number it can use, is told: it fails no ride.
+    def batch_sent(self, stream: str, records: int, traces: Iterable[Trace]) -> Span:
+        """A batch that goes into the log."""
+        return self._batch("send", SpanKind.PRODUCER, stream, records, traces)
+
+    def batch_taken(self, stream: str, reader: str, records: int, traces: Iterable[Trace]) -> Span:
+        """A batch of the log that a reader, or a consumer group, processes."""
+        group = {"messaging.consumer.group.name": reader}
+        return self._batch("process", SpanKind.CONSUMER, stream, records, traces, group)
+
+    def current(self, clients: Trace | None) -> Trace | None:
+        """The span that we are in, if any, else the client's. The client's state goes on.
+
+        That is as it came, since the SDK can't hold all states that the standard allows.
         """
-        below = (
-            trace.set_span_in_context(trace.NonRecordingSpan(_context(parent))) if parent else None
-        )
-        # Without their states: while nothing can be exported, these would fill the memory.
-        bare = [
-            trace.Link(_context(link._replace(state=None)))
-            for link in islice(links, telemetry.MOST_LINKS)
-        ]
-        try:
-            span = self._tracer.start_span(
-                name, below, trace.SpanKind[kind.upper()], attributes, bare
-            )
-        except Exception as error:
-            self._trouble.failed(in_one_line(error))
-            return telemetry.NOTHING
-        return Recorded(span, parent)
+        headers: dict[str, str] = {}
+        propagate.inject(headers)
+        if parent := headers.get("traceparent"):
+            return Trace(parent, clients.state if clients else None)
+        return clients
 
-    def measure(self, metrics: Iterable[Metric], values: Measure) -> None:
-        """Export the metrics, every OTEL_METRIC_EXPORT_INTERVAL milliseconds."""
+    @contextmanager
+    def below(self, parent: Trace) -> Iterator[None]:
+        """A block whose spans are below this one, which another process may have made."""
+        token = context.attach(propagate.extract(parent.headers()))
+        try:
+            yield
+        finally:
+            context.detach(token)
+
+    def meter(self) -> Meter:
+        """What makes metrics, which are exported every OTEL_METRIC_EXPORT_INTERVAL milliseconds."""
         # Raises what it can't read, before there is a reader, which would ask it for ever.
         MeterProvider(shutdown_on_exit=False)
         exporter = OTLPMetricExporter(session=self._session())
         reader = PeriodicExportingMetricReader(exporter)
         self._meters = MeterProvider([reader], self._resource, shutdown_on_exit=False)
-        meter = self._meters.get_meter(SCOPE)
-        for metric in metrics:
-
-            def observe(_: CallbackOptions, name: str = metric.name) -> Iterator[Observation]:
-                return (Observation(value, labels) for value, labels in values(name))
-
-            kind = (
-                meter.create_observable_counter
-                if metric.is_counter
-                else meter.create_observable_gauge
-            )
-            kind(metric.name, [observe], metric.unit, metric.help)
+        return self._meters.get_meter(SCOPE)
 
     def end(self) -> None:
         """Export what is left, as far as that takes no longer than LONGEST_END."""
@@ -193,11 +178,39 @@ class Exporter:
 
     def _flush(self) -> None:
         self._asked.wait()
-        self._tracers.shutdown()
+        self.tracers.shutdown()
         if self._meters:
             with suppress(Exception):  # it raises when it takes too long
                 self._meters.shutdown(LONGEST_END * 1000)
         self._ended.set()
+
+    def _batch(
+        self,
+        operation: str,
+        kind: SpanKind,
+        stream: str,
+        records: int,
+        traces: Iterable[Trace],
+        more: Mapping[str, str] | None = None,
+    ) -> Span:
+        if not records:  # such as of types that the reader passes over
+            return nullcontext()
+        attributes: dict[str, str | int] = {
+            "messaging.system": "redis",
+            "messaging.operation.name": operation,
+            "messaging.operation.type": operation,
+            "messaging.destination.name": stream,
+            "messaging.batch.message_count": records,
+            **(more or {}),
+        }
+        links = [_link(each) for each in islice(traces, MOST_LINKS)]
+        return self.span(f"{operation} {stream}", kind, attributes, links)
+
+    def _provider(self, sampler: Sampler | None = None) -> TracerProvider:
+        # An exception's text may hold a receiver's URL, and so its token: spans have no events.
+        return TracerProvider(
+            sampler, self._resource, shutdown_on_exit=False, span_limits=SpanLimits(max_events=0)
+        )
 
     def _session(self) -> requests.Session:
         session = requests.Session()
@@ -207,8 +220,14 @@ class Exporter:
         return session
 
 
-def _require_what_the_sdk_does_not() -> None:
-    """Raise ValueError for a variable that the SDK reads without looking at it."""
+def _link(to: Trace) -> trace.Link:
+    """Without its state: while nothing can be exported, these would fill the memory."""
+    linked = propagate.extract({"traceparent": to.parent})
+    return trace.Link(trace.get_current_span(linked).get_span_context())
+
+
+def _require_sensible_variables() -> None:
+    """Raise ValueError for a variable that is read without a look at it, or with each request."""
     for signal in ("TRACES", "METRICS"):
         names = [name.format(signal) for name in PROTOCOLS]
         for name, given in [(name, os.environ[name]) for name in names if os.environ.get(name)][:1]:
@@ -221,15 +240,8 @@ def _require_what_the_sdk_does_not() -> None:
             continue
         if not pause <= TIMEOUT_MAX * 1000:
             raise ValueError(f"{name} is {pause:g}, and no thread can wait so long")
-
-
-def _context(of: Trace) -> trace.SpanContext:
-    """A trace's context, in OpenTelemetry's class."""
-    _, trace_id, span_id, flags = of.parent.split("-")
-    return trace.SpanContext(
-        int(trace_id, 16),
-        int(span_id, 16),
-        is_remote=True,
-        trace_flags=trace.TraceFlags(int(flags, 16)),
-        trace_state=TraceState.from_header([of.state]) if of.state else None,
-    )
+    for name in filter(PATTERNS.fullmatch, os.environ):
+        try:
+            re.compile("|".join(each.strip() for each in os.environ[name].split(",")))
+        except re.error as error:
+            raise ValueError(f"{name} is no list of regular expressions: {error}") from None

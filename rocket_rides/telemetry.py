@@ -1,20 +1,17 @@
 """Spans and metrics for OpenTelemetry, where OTEL_EXPORTER_OTLP_ENDPOINT is set; else nothing.
 
-Each function below returns the span of one sort of work, named and described as OpenTelemetry's
-semantic conventions have it. While nothing is exported, that is `NOTHING`, one object for all, and
-no package of OpenTelemetry is imported. `rocket_rides.otlp` alone imports them.
-
-A span of one ride's work is a child in the ride's trace. A batch has many rides: its span links to
-those of its records.
+Requests, statements and webhooks have the spans that OpenTelemetry's own instrumentations make
+(`rocket_rides.instrumented`). Here is what those don't know: the traces of records, spans of
+batches and of a job's stages. While nothing is exported, no package of OpenTelemetry is imported,
+and a span is `NOTHING`: `rocket_rides.otlp` is imported only here, by `begin`.
 """
 
 import gc
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
-from urllib.parse import urlsplit
-from wsgiref.types import WSGIEnvironment
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -23,57 +20,21 @@ from rocket_rides.trouble import Trouble
 from rocket_rides.urls import http
 from unified_log import spans
 from unified_log.errors import in_one_line
-from unified_log.tracing import Trace, parse
+from unified_log.tracing import Trace
 
 if TYPE_CHECKING:
-    import psycopg
+    from flask import Flask
+    from opentelemetry.metrics import Meter  # noqa: TID251 (for the type checker)
+    from sqlalchemy import Engine
 
     from rocket_rides.otlp import Exporter
 
 logger = logging.getLogger(__name__)
 
-Attributes = dict[str, str | int]
-METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
-# The SDK keeps this many links of a span. A batch may have more records: see its message_count.
-MOST_LINKS = 128
 NOT_EXPORTED = "OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: %s"
 HOW_TO_INSTALL = "pip install -r requirements/telemetry.txt"
 
-
-class Span:
-    """One piece of work, as a context manager. This one tells nobody."""
-
-    # The context for whoever is called next; None if this span is not part of any trace.
-    trace: Trace | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        """It is over; `error` says that it failed."""
-
-    def answered(self, status: int, is_error: bool) -> None:
-        """The HTTP request that it is about was answered with this status."""
-
-    def failed(self, why: str) -> None:
-        """It failed; `why` is one of few values, such as a class of errors."""
-
-
-class Metric(NamedTuple):
-    """What is measured: as in OpenTelemetry, `unit` is a UCUM code."""
-
-    name: str
-    help: str
-    unit: str
-    is_counter: bool
-
-
-# The values of a metric now, by its name, each with its labels.
-Measure = Callable[[str], Iterable[tuple[float, Mapping[str, str]]]]
-
-NOTHING = Span()
+NOTHING: AbstractContextManager[None] = nullcontext()
 _exporter: "Exporter | None" = None
 
 
@@ -86,19 +47,17 @@ def begin(config: Settings, service: str) -> None:
     """
     global _exporter
     if config.otel_exporter_otlp_endpoint:
-        try:
+        with _warning():
             http(config.otel_exporter_otlp_endpoint)
             trouble = Trouble()
+            # What a record carries. Else a client's `baggage` would be read, too, for nothing.
+            os.environ["OTEL_PROPAGATORS"] = "tracecontext"
+            os.environ.setdefault("OTEL_SEMCONV_STABILITY_OPT_IN", "http,database")
             from rocket_rides.otlp import Exporter
 
-            _exporter = Exporter(f"rocket-rides-{service}", trouble)
-            spans.register(batch_sent, batch_taken)
-        except ModuleNotFoundError as missing:
-            logger.warning(NOT_EXPORTED, f"{missing}; {HOW_TO_INSTALL}")
-        except ValidationError as error:  # whose text has the URL, and what may be a password
-            logger.warning(NOT_EXPORTED, error.errors()[0]["msg"])
-        except Exception as error:
-            logger.warning(NOT_EXPORTED, in_one_line(error))
+            exporter = Exporter(f"rocket-rides-{service}", trouble)
+            spans.register(exporter.batch_sent, exporter.batch_taken)
+            _exporter = exporter
         gc.freeze()  # as `service.begin` did with what was imported by then
 
 
@@ -113,96 +72,58 @@ def end() -> None:
         _exporter.end()
 
 
-def measure(metrics: Iterable[Metric], values: Measure) -> None:
-    """Export these metrics; their `values` are asked for, in a thread, each time."""
+def instrument_api(app: "Flask", engine: "Engine") -> None:
+    """Give each request that `app` answers a span, and each statement of the engine's in it.
+
+    Call it before anything else looks at the requests. Probes get none.
+    """
     if _exporter:
-        try:
-            _exporter.measure(metrics, values)
-        except Exception as error:  # such as an OTEL_METRIC_EXPORT_INTERVAL that is no number
-            logger.warning(NOT_EXPORTED, in_one_line(error))
+        with _warning():
+            from rocket_rides import instrumented
+
+            instrumented.api(app, engine, _exporter)
 
 
-def request_taken(environ: WSGIEnvironment, route: str | None) -> Span:
-    """A request that we answer; `route` is the template of its path, None if there is none."""
-    if _exporter is None:
-        return NOTHING
-    method = environ["REQUEST_METHOD"]
-    attributes: Attributes = {
-        "http.request.method": method if method in METHODS else "_OTHER",
-        "url.path": environ["PATH_INFO"],
-        "url.scheme": environ["wsgi.url_scheme"],
-        "server.address": environ["SERVER_NAME"],
-        "server.port": int(environ["SERVER_PORT"]),
-    }
-    name = "HTTP" if method not in METHODS else method
-    if route:
-        name = f"{name} {route}"
-        attributes["http.route"] = route
-    parent = parse(environ.get("HTTP_TRACEPARENT"), environ.get("HTTP_TRACESTATE"))
-    return _exporter.span(name, "server", attributes, parent)
+def instrument_client() -> None:
+    """Give each request that aiohttp sends from now on a span, which its headers name."""
+    if _exporter:
+        with _warning():
+            from rocket_rides import instrumented
+
+            instrumented.client(_exporter)
 
 
-def request_sent(url: str, parent: Trace | None) -> Span:
-    """A POST that we send."""
-    if _exporter is None:
-        return NOTHING
-    parts = urlsplit(url)
-    attributes: Attributes = {
-        "http.request.method": "POST",
-        "url.full": parts._replace(query="").geturl(),  # a receiver's token may be in it
-        "server.address": parts.hostname or "",
-        "server.port": parts.port or (443 if parts.scheme == "https" else 80),
-    }
-    return _exporter.span("POST", "client", attributes, parent)
+def meter() -> "Meter | None":
+    """What makes the metrics of this process; None if they are not exported."""
+    if _exporter:
+        with _warning():  # such as of an OTEL_METRIC_EXPORT_INTERVAL that is no number
+            return _exporter.meter()
+    return None
 
 
-def statement(name: str, connection: "psycopg.Connection") -> Span:
-    """A prepared statement that Postgres executes."""
-    if _exporter is None:
-        return NOTHING
-    summary = f"EXECUTE {name}"
-    attributes: Attributes = {
-        "db.system.name": "postgresql",
-        "db.namespace": connection.info.dbname,
-        "db.operation.name": "EXECUTE",
-        "db.query.summary": summary,
-        "server.address": connection.info.host,
-        "server.port": connection.info.port,
-    }
-    return _exporter.span(summary, "client", attributes)
+def current(clients: Trace | None) -> Trace | None:
+    """The span that we are in, of a request whose client sent this trace; else the client's."""
+    return _exporter.current(clients) if _exporter else clients
 
 
-def batch_sent(stream: str, records: int, traces: Iterable[Trace]) -> Span:
-    """A batch that goes into the log."""
-    return _batch("send", "producer", stream, records, traces, {})
+def below(trace: Trace | None) -> AbstractContextManager[None]:
+    """A block whose spans are below this one."""
+    return _exporter.below(trace) if _exporter and trace else NOTHING
 
 
-def batch_taken(stream: str, reader: str, records: int, traces: Iterable[Trace]) -> Span:
-    """A batch of the log that a reader, or a consumer group, processes."""
-    attributes: Attributes = {"messaging.consumer.group.name": reader}
-    return _batch("process", "consumer", stream, records, traces, attributes)
-
-
-def stage(name: str) -> Span:
+def stage(name: str) -> AbstractContextManager[None]:
     """A part of a job, below the part that it is in."""
-    return _exporter.span(name, "internal", {}) if _exporter else NOTHING
+    return _exporter.span(name) if _exporter else NOTHING
 
 
-def _batch(
-    operation: str,
-    kind: Literal["producer", "consumer"],
-    stream: str,
-    records: int,
-    traces: Iterable[Trace],
-    attributes: Attributes,
-) -> Span:
-    if _exporter is None or not records:  # such as of types that the reader passes over
-        return NOTHING
-    attributes |= {
-        "messaging.system": "redis",
-        "messaging.operation.name": operation,
-        "messaging.operation.type": operation,
-        "messaging.destination.name": stream,
-        "messaging.batch.message_count": records,
-    }
-    return _exporter.span(f"{operation} {stream}", kind, attributes, links=traces)
+@contextmanager
+def _warning() -> Iterator[None]:
+    """Have a warning say what fails in a block, and go on."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        logger.warning(NOT_EXPORTED, f"{missing}; {HOW_TO_INSTALL}")
+    except ValidationError as error:  # whose text has the URL, and what may be a password
+        logger.warning(NOT_EXPORTED, error.errors()[0]["msg"])
+    except Exception as error:
+        logger.warning(NOT_EXPORTED, in_one_line(error))

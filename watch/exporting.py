@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from opentelemetry.metrics import CallbackOptions, Observation
 
 from rocket_rides import telemetry
-from rocket_rides.telemetry import Metric
 from watch.metrics import HELP, PREFIX, UNIT, Labels, samples
 from watch.watching import PATIENCE, Watcher
 
@@ -41,12 +42,19 @@ class Exported:
 
 async def export(watcher: Watcher) -> None:
     """Export what this watcher knows, from now on."""
-    telemetry.measure((metric(name, told) for name, told in HELP.items()), Exported(watcher))
+    values = Exported(watcher)
+    if meter := telemetry.meter():
+        for name, told in HELP.items():
+
+            def observe(_: CallbackOptions, name: str = PREFIX + name) -> Iterator[Observation]:
+                return (Observation(value, labels) for value, labels in values(name))
+
+            is_counter = name.endswith("_total")
+            kind = meter.create_observable_counter if is_counter else meter.create_observable_gauge
+            kind(PREFIX + name, [observe], unit(name), told)
 
 
-def metric(name: str, told: str) -> Metric:
-    """A metric of /metrics, as OpenTelemetry has it."""
+def unit(name: str) -> str:
+    """A metric's unit, as UCUM has it."""
     found = UNIT.search(name)
-    return Metric(
-        PREFIX + name, told, UNITS[found[1]] if found else "1", is_counter=name.endswith("_total")
-    )
+    return UNITS[found[1]] if found else "1"

@@ -29,6 +29,7 @@ def main() -> None:
     """Run the worker NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.receipts", __doc__)
     config, stop = service.begin_consumer(name, "receipts")
+    telemetry.instrument_client()
     secrets = settings.require_signing_secrets(config)
     try:
         Worker(name, config, secrets, stop).run()

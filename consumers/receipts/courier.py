@@ -91,10 +91,10 @@ class Courier:
     ) -> Verdict:
         sending = SimpleNamespace(deadline=deadline, is_reused=False, has_begun=False)
         body = receipt.body()
-        with telemetry.request_sent(self._url, receipt.trace) as span:
-            headers = self._signed(receipt.webhook_id, body)
-            if trace := span.trace or (receipt.trace and receipt.trace.child()):
-                headers |= trace.headers()
+        headers = self._signed(receipt.webhook_id, body)
+        if receipt.trace:  # where spans are exported, the attempt's own replaces the child
+            headers |= receipt.trace.child().headers()
+        with telemetry.below(receipt.trace):
             try:
                 async with asyncio.timeout(seconds):
                     response = await self._post(session, body, headers, sending)
@@ -108,10 +108,8 @@ class Courier:
                 why = one_line(str(error)) or type(error).__name__
             else:
                 async with response:
-                    span.answered(response.status, response.status >= 400)
                     asked = seconds_of(response.headers.get(hdrs.RETRY_AFTER, ""))
                     return judge(response.status, await _beginning(response), asked)
-            span.failed(why)
         # Once sending has begun, the receiver may have the whole request.
         return Verdict(Kind.RETRY if sending.has_begun else Kind.AWAY, why)
 

@@ -15,7 +15,7 @@ import psycopg
 from consumers.receipts.group import Group
 from consumers.receipts.statements import INBOX, KEEP_MALFORMED
 from consumers.rides import TYPE, ride
-from rocket_rides import telemetry
+from unified_log import spans
 from unified_log.database import one_row
 from unified_log.log import Entry, Invalid, decode
 from unified_log.readers.ours import KnownTerms, NotOurs, is_ours
@@ -103,7 +103,7 @@ class Inbox:
             "passed": passed,
         }
         traces = filter(None, rides.values())
-        with telemetry.batch_taken(self.group.log.name, self.group.name, len(rides), traces):
+        with spans.batch_taken(self.group.log.name, self.group.name, len(rides), traces):
             [queued] = one_row(self.connection.execute(INBOX, values))
         self.report.not_ours(not_ours)
         if queued:

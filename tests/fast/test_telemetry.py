@@ -11,7 +11,9 @@ from rocket_rides.settings import Settings, load
 # `redis` and `requests`' friends may be there for others; these are for exporting alone.
 FOR_EXPORTING = (
     "rocket_rides.otlp",
+    "rocket_rides.instrumented",
     "opentelemetry.exporter",
+    "opentelemetry.instrumentation",
     "opentelemetry.sdk.trace",
     "requests",
 )
@@ -34,11 +36,14 @@ def test_a_process_that_exports_nothing_imports_nothing_for_it() -> None:
     program = f"""if True:
         import importlib, sys
         from rocket_rides import settings, telemetry
+        from unified_log.tracing import Trace
+        trace = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         for process in {PROCESSES}:
             importlib.import_module(process)
             telemetry.begin(settings.Settings(), "test")
             off = telemetry.NOTHING
-            assert telemetry.stage("a") is telemetry.request_sent("http://a", None) is off
+            assert telemetry.stage("a") is telemetry.below(trace) is off
+            assert telemetry.current(trace) is trace and telemetry.meter() is None
             found = [name for name in sys.modules if name.startswith({FOR_EXPORTING})]
             assert not found, (process, found)
     """
@@ -67,6 +72,12 @@ def test_without_its_packages_it_says_so_and_nothing_is_exported(
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only"),
         ({"OTEL_BSP_SCHEDULE_DELAY": "9" * 20}, "OTEL_BSP_SCHEDULE_DELAY is 1e+20, and no thread"),
         ({"OTEL_METRIC_EXPORT_INTERVAL": "nan"}, "OTEL_METRIC_EXPORT_INTERVAL is nan, and no"),
+        ({"OTEL_SPAN_LINK_COUNT_LIMIT": "9" * 20}, "Python int too large to convert"),
+        ({"OTEL_PYTHON_EXCLUDED_URLS": "*"}, "OTEL_PYTHON_EXCLUDED_URLS is no list of regular"),
+        (
+            {"OTEL_INSTRUMENTATION_HTTP_CAPTURE_HEADERS_SERVER_REQUEST": "a, *"},
+            "OTEL_INSTRUMENTATION_HTTP_CAPTURE_HEADERS_SERVER_REQUEST is no list of regular",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_line_and_nothing_is_exported(
@@ -87,20 +98,23 @@ def test_what_makes_no_sense_is_said_in_one_line_and_nothing_is_exported(
 
 # Each variable of the SDK's by itself, in a fork, which costs no import.
 EACH = """
+from contextlib import suppress
 from opentelemetry import environment_variables as api
+from opentelemetry.metrics import Observation
 from opentelemetry.sdk import environment_variables as sdk
-import rocket_rides.otlp
+import rocket_rides.otlp, rocket_rides.instrumented
 names = [name for module in (api, sdk) for name in vars(module).values() if "OTEL_" in str(name)]
 others = ("LOG", "BLRP", "GRPC", "ZIPKIN", "PROMETHEUS")  # logs, and what else is not exported here
 names = [name for name in names if name.isupper() and not any(part in name for part in others)]
 assert len(names) > 50, names
-metric = telemetry.Metric("a", "a", "1", True)
 gc.freeze()
 def use():
     telemetry.begin(config, "test")
-    telemetry.measure([metric], lambda name: [(1.0, {})])
-    with telemetry.batch_sent("log", 1, [trace("a=1")]) as span, telemetry.stage("b"):
-        span.answered(500, True)
+    if meter := telemetry.meter():
+        meter.create_observable_gauge("a", [lambda _: [Observation(1.0, {})]])
+    with spans.batch_sent("log", 1, [trace("a=1")]), telemetry.stage("b"):
+        with telemetry.below(trace("a=1")), suppress(ZeroDivisionError), telemetry.stage("c"):
+            1 / 0
 for name in names:
     child = os.fork()
     if not child:
@@ -125,7 +139,7 @@ def test_no_variable_of_the_sdk_fails_a_ride_or_ends_a_process_whatever_it_says(
 EXPORTING = """
 import gc, logging, os, sys
 from rocket_rides import settings, telemetry
-from unified_log import tracing
+from unified_log import spans, tracing
 logging.basicConfig(stream=sys.stdout)
 config = settings.Settings()
 def trace(state):
@@ -135,15 +149,23 @@ BEGUN = """
 telemetry.begin(config, "test")
 """
 LINK = """
-[link] = telemetry.batch_sent("log", 1, [trace("a=1")])._span.links
-assert not link.context.trace_state, link
+from opentelemetry.trace import get_current_span
+with spans.batch_sent("log", 1, [trace("a=1")]):
+    [link] = get_current_span().links
+assert link.context.trace_id and not link.context.trace_state, link
 """
 # The standard lets a key begin with a digit; the SDK does not.
 SPAN = """
-assert telemetry.request_sent("http://a", trace("0a=1")).trace.state == "0a=1"
+clients = trace("0a=1")
+with telemetry.below(clients), telemetry.stage("a"):
+    found = telemetry.current(clients)
+assert found.id == clients.id and found.parent != clients.parent, found
+assert found.state == "0a=1"
 """
 NOTHING = """
-assert telemetry.batch_taken("log", "a", 0, []) is telemetry.NOTHING
+from opentelemetry.trace import INVALID_SPAN, get_current_span
+with spans.batch_taken("log", "a", 0, []):
+    assert get_current_span() is INVALID_SPAN
 """
 END = """
 sys.stdout.flush()

@@ -45,7 +45,7 @@ def test_a_ride_is_one_trace_from_its_post_to_its_webhook(
     [webhook] = eventually(lambda: staff.receiver.requests, "a receipt")
 
     post = one(collector, "-api", "POST /rides")
-    statement = one(collector, "-api", "EXECUTE take_ride")
+    statement = one(collector, "-api", "WITH")
     attempt = one(collector, "-receipts", "POST")
     inbox = one(collector, "-receipts", "process")
     sent = one(collector, "-streamer", "send")
@@ -59,6 +59,7 @@ def test_a_ride_is_one_trace_from_its_post_to_its_webhook(
     )
     assert (statement.kind, statement.trace, statement.parent) == ("client", post.trace, post.id)
     assert statement.attributes["db.system.name"] == "postgresql"
+    assert "INSERT INTO rides" in str(statement.attributes["db.query.text"])
     assert (attempt.kind, attempt.trace, attempt.parent) == ("client", post.trace, post.id)
     assert attempt.attributes["http.response.status_code"] == 204
     assert webhook.headers["traceparent"].startswith(f"00-{post.trace}-{attempt.id}-")
@@ -77,12 +78,64 @@ def test_a_failure_is_told(world: World, collector: Collector) -> None:
     api = Api(world, **collector.settings)
     world.connection.execute("ALTER TABLE rides ADD CHECK (distance < 10)")
     assert api.post("11").status_code == 503
-    post, statement = one(collector, "-api", "POST"), one(collector, "-api", "EXECUTE")
+    post, statement = one(collector, "-api", "POST"), one(collector, "-api", "WITH")
     assert post.failed
     assert post.attributes["error.type"] == "503"
     assert statement.failed
     assert statement.attributes["db.response.status_code"] == "23514"
     api.client.close()
+
+
+@pytest.mark.parametrize("conventions", ["", "http/dup,database/dup"])
+def test_no_password_or_token_of_a_url_is_exported(
+    staff: Staff, collector: Collector, conventions: str
+) -> None:
+    """Neither a client's nor a receiver's, by whatever conventions; nor that in an error's text."""
+    settings = collector.settings
+    if conventions:
+        settings["OTEL_SEMCONV_STABILITY_OPT_IN"] = conventions
+    staff.receiver.behaviour = GARBAGE
+    url = f"{staff.receiver.url}?token=secret"
+    staff.service(RECEIPT_URL=url, **settings).says("delivers receipts")
+    staff.world.send(1)
+    attempt = one(collector, "-receipts", "POST")
+    assert attempt.failed
+    assert attempt.attributes["url.full"] == staff.receiver.url
+    assert attempt.attributes["error.type"] == "ClientResponseError"
+    api = Api(staff.world, **settings)
+    api.client.get("/hours?password=secret")
+    api.client.get("/days?password=secret", headers={"Host": "me:secret@host"})
+    one(collector, "-api", "GET /hours")
+    assert one(collector, "-api", "GET /days").attributes["server.address"] == "host"
+    assert not any(b"secret" in request.body for request in collector.requests)
+    api.client.close()
+
+
+HOSTILE = {
+    "a bad trace twice": [("traceparent", CLIENTS)] * 2,
+    "a bad state": [("traceparent", CLIENTS), ("tracestate", "===,;")],
+    "bad baggage": [("baggage", "nothing")],
+    "a bad host": [("Host", "[x")],
+    "a bad agent": [("User-Agent", "\xff")],
+}
+
+
+@pytest.mark.parametrize("way", HOSTILE)
+def test_what_a_client_sends_changes_no_answer_and_is_no_loss(
+    world: World, collector: Collector, way: str
+) -> None:
+    """The same as where nothing is exported. Whoever read of a loss would look for a collector."""
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in HOSTILE[way]]
+    answers = []
+    for settings in ({}, collector.settings):
+        api = Api(world, **settings)
+        answer = api.client.post("/rides", data={"distance": "5"}, headers=headers)
+        answers.append((answer.status_code, answer.json().keys()))
+        assert api.service.stop() == 0
+        assert "are lost" not in api.service.output.read_text()
+        api.client.close()
+    assert answers[0] == answers[1]
+    one(collector, "-api", "POST /rides")
 
 
 WAYS = {
@@ -157,7 +210,7 @@ def test_what_is_left_at_the_end_of_a_process_is_exported(
 ) -> None:
     """Of the API's workers, too, which are forked, and of those that end at once.
 
-    A probe has no span, and a replay has not failed.
+    A probe has no span, nor has its statement, and a replay has not failed.
     """
     world = staff.world
     settings = collector.settings | {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
@@ -177,10 +230,11 @@ def test_what_is_left_at_the_end_of_a_process_is_exported(
         "rocket-rides-receipts",
         "rocket-rides-api",
     }
+    database = world.connection.info.dbname
     assert Counter(span.name for span in collector.spans("-api")) == {
         "POST /rides": 2,
-        "EXECUTE take_ride_under_key": 2,
-        "EXECUTE find_ride_of_key": 1,
+        f"WITH {database}": 2,
+        f"SELECT {database}": 1,
     }
     assert not any(span.failed for span in collector.spans())
     api.client.close()

@@ -54,7 +54,7 @@ SELECT :key, distance, id FROM ride
     ),
     booking(
         "a record is staged in a transaction of its own",
-        '    taken = writing.run(connection, "take_ride", TAKE, values).one()\n',
+        "    taken = writing.run(connection, TAKE, values).one()\n",
         "    ride = 'INSERT INTO rides (distance) VALUES (:distance) RETURNING id, distance'\n"
         "    taken = connection.execute(text(ride), values).one()\n"
         "    record = 'INSERT INTO staged_log_records (id, type, data)'\n"
