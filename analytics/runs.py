@@ -50,10 +50,11 @@ KNOWN_LEDGERS = f"""
         SELECT max(id) FROM runs WHERE status IN {COMPLETED} AND ledgers <> '{{}}'
     ), 0) ORDER BY id, place
 """  # noqa: S608
-# An approval is for the next run that completes, whatever that finds.
+# An approval is for the next run that completes, whatever that finds; so it is used once at most.
 APPROVED = f"""
-    SELECT run_id FROM approvals WHERE digest = %s AND used_by IS NULL
-    AND run_id = (SELECT max(id) FROM runs WHERE status IN {COMPLETED})
+    SELECT run_id FROM approvals WHERE digest = %s AND run_id = (
+        SELECT max(id) FROM runs WHERE status IN {COMPLETED}
+    )
 """  # noqa: S608
 USE = "UPDATE approvals SET used_by = %s WHERE run_id = %s"
 

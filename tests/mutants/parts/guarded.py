@@ -61,14 +61,14 @@ MUTANTS = [
     ),
     runs(
         "an approval is for whatever is held by then",
-        "WHERE digest = %s AND used_by IS NULL",
-        "WHERE %s <> '' AND used_by IS NULL",
+        "WHERE digest = %s AND",
+        "WHERE %s <> '' AND",
         tests="analytics/test_approvals.py::test_an_approval_of_what_has_changed_since_is_not_used",
     ),
     runs(
         "an approval is used again",
-        "WHERE digest = %s AND used_by IS NULL",
-        "WHERE digest = %s",
+        "WHERE digest = %s AND run_id = (",
+        "WHERE digest = %s AND 0 < (",
         tests="analytics/test_approvals.py::test_an_approval_is_used_once",
     ),
     approve(
