@@ -14,7 +14,9 @@ periods = partial(
     Mutant, file="api/periods.py", tests="fast/test_any_period.py services/test_hours.py"
 )
 app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
-standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
+standings = partial(
+    Mutant, file="migrations/versions/0010_schema.sql", tests="services/test_lag.py"
+)
 schema = partial(Mutant, tests="services/test_schema.py")
 
 MUTANTS = [

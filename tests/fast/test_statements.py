@@ -1,0 +1,62 @@
+"""Statements stand whole: what two share, or one and Python, is written twice, and equal."""
+
+import re
+
+from analytics.freeze import READERS
+from consumers.receipts.statements import LONGEST_WAIT, MAKE_DUE, TAKE
+from rocket_rides.health import SILENCE
+from rocket_rides.locks import Lock
+from rocket_rides.sessions import API, RECEIPTS, ROLLUP
+from rocket_rides.settings import PROJECT
+from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
+from unified_log.sessions import READER, STARTING, STREAMER
+from watch.asking_postgres import FACTS
+from watch.runs import SHOWN
+
+SCHEMA = (PROJECT / "migrations/versions/0010_schema.sql").read_text()
+
+
+def parts(pattern: str, *statements: str) -> set[str]:
+    """What a pattern finds in statements, which each have it, without regard to line breaks."""
+    found = [re.findall(pattern, " ".join(statement.split())) for statement in statements]
+    assert all(found), pattern
+    return {each for of_one in found for each in of_one}
+
+
+def test_the_page_asks_about_the_sessions_and_locks_that_there_are() -> None:
+    assert parts(r"number = (\d+)", FACTS) == {f"{Lock.LEADER:d}", f"{Lock.ROLLUP:d}"}
+    names = ", ".join(f"'{name.strip()}'" for name in (API, STREAMER, ROLLUP, RECEIPTS, READER))
+    assert parts(r"split_part\(application_name, ' ', 1\) IN \((.*?)\)", FACTS) == {names}
+    suffix = f"right(application_name, {len(STARTING)}) = '{STARTING}' AS starting"
+    assert parts(r"right\(application_name.*? AS starting", FACTS) == {suffix}
+    assert parts(r"starts_with\(name, '(.*?)'\)", FACTS) == {RECEIPTS}
+    assert parts(r"sessions WHERE name = '(.*?)'", FACTS) == {STREAMER, ROLLUP}
+
+
+def test_the_page_has_pythons_numbers() -> None:
+    assert parts(r"state_change < now\(\) - interval '(\d+) seconds'", FACTS) == {f"{SILENCE}"}
+    assert parts(r"ORDER BY held DESC, number LIMIT (\d+)", FACTS) == {f"{SHOWN}"}
+
+
+def test_a_receipts_state_is_one_of_pythons_words() -> None:
+    function = parts(r"CREATE FUNCTION receipt_state.*?;", SCHEMA)
+    words = {DELIVERED, DEAD, IN_FLIGHT, WAITING, QUEUED}
+    assert parts(r"(?:THEN|ELSE) '(.*?)'", *function) == words
+    counted = parts(r"FILTER \(WHERE state = '(.*?)'\)", SCHEMA)
+    assert counted == {QUEUED, IN_FLIGHT, WAITING}
+
+
+def test_receipts_are_counted_from_where_they_are_taken() -> None:
+    since = r"least\( ?(\(SELECT created_at.*? interval '1 minute')"
+    assert len(parts(since, TAKE, SCHEMA)) == 1
+
+
+def test_the_page_and_the_reconciliation_know_alike_who_recounts() -> None:
+    pattern = r"recount IS NOT NULL AND \(.*?\)"
+    assert len(parts(pattern, READERS, SCHEMA.replace('"position"', "position"))) == 1
+
+
+def test_no_wait_of_a_receipt_is_too_long() -> None:
+    assert parts(r"> now\(\) \+ make_interval\(secs => (.*?)\)", TAKE, MAKE_DUE) == {
+        f"{LONGEST_WAIT:.0f}"
+    }
