@@ -9,7 +9,13 @@ from rocket_rides.locks import Lock
 from rocket_rides.sessions import API, RECEIPTS, ROLLUP
 from rocket_rides.settings import PROJECT
 from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
+from unified_log import held_out, terms
+from unified_log.database import LAST_DRAWN
+from unified_log.readers.ours import BOUNDS
 from unified_log.sessions import READER, STARTING, STREAMER
+from unified_log.streamer.checks import SEQUENCE
+from unified_log.streamer.drain import MOVE_LAST_SENT
+from unified_log.streamer.leaders_term import LEAVE_OUT, NEVER_SENT
 from watch.asking_postgres import FACTS
 from watch.runs import SHOWN
 
@@ -60,3 +66,22 @@ def test_no_wait_of_a_receipt_is_too_long() -> None:
     assert parts(r"> now\(\) \+ make_interval\(secs => (.*?)\)", TAKE, MAKE_DUE) == {
         f"{LONGEST_WAIT:.0f}"
     }
+
+
+def test_how_far_numbers_were_drawn_is_asked_in_the_same_words() -> None:
+    assert parts(r"SELECT last_value.*? FROM log_position", BOUNDS, SEQUENCE) == {LAST_DRAWN}
+
+
+def test_readers_and_the_leader_mean_the_same_newest_term() -> None:
+    assert len(parts(r"SELECT term FROM terms .*? LIMIT \d+", BOUNDS, MOVE_LAST_SENT)) == 1
+    assert parts(r"SELECT coalesce.*? FROM terms", BOUNDS) == {" ".join(terms.ALL.split())}
+
+
+def test_what_is_left_out_was_never_sent() -> None:
+    for condition in parts(r"NOT EXISTS \(SELECT FROM .*?\)", NEVER_SENT):
+        assert condition in LEAVE_OUT
+
+
+def test_who_locks_a_record_that_is_held_out_also_changes_it() -> None:
+    which = r"WHERE (\(%\(kind\).*? END)"
+    assert len(parts(which, held_out.LOCK, held_out.RETRY, held_out.DROP)) == 1
