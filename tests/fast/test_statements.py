@@ -2,7 +2,11 @@
 
 import re
 
+from analytics import emit, runs
 from analytics.freeze import READERS
+from analytics.minutes import END, FIRST
+from analytics.proofs import rollup
+from consumers import remove
 from consumers.receipts.statements import LONGEST_WAIT, MAKE_DUE, TAKE
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
@@ -17,7 +21,7 @@ from unified_log.streamer.checks import SEQUENCE
 from unified_log.streamer.drain import MOVE_LAST_SENT
 from unified_log.streamer.leaders_term import LEAVE_OUT, NEVER_SENT
 from watch.asking_postgres import FACTS
-from watch.runs import SHOWN
+from watch.runs import SHOWN, VERDICTS
 
 SCHEMA = (PROJECT / "migrations/versions/0010_schema.sql").read_text()
 
@@ -85,3 +89,20 @@ def test_what_is_left_out_was_never_sent() -> None:
 def test_who_locks_a_record_that_is_held_out_also_changes_it() -> None:
     which = r"WHERE (\(%\(kind\).*? END)"
     assert len(parts(which, held_out.LOCK, held_out.RETRY, held_out.DROP)) == 1
+
+
+def test_a_run_is_completed_when_it_has_one_of_the_verdicts() -> None:
+    of_runs = (runs.LAST_COMPLETED, runs.KNOWN_LEDGERS, runs.APPROVED, emit.PAST_RUNS)
+    others = (remove.REMOVE, remove.READERS, FACTS)
+    [verdicts] = parts(r"status IN \((.*?)\)", *of_runs, *others)
+    assert {*verdicts.split(", ")} == {f"'{verdict}'" for verdict in VERDICTS}
+
+
+def test_those_are_removed_who_are_said_to_be_there() -> None:
+    assert len(parts(r"WITH (last AS .*? <> 'minutes' \))", remove.REMOVE, remove.READERS)) == 1
+
+
+def test_days_are_those_that_python_has() -> None:
+    asking = (rollup.UNPROVED_DAYS, rollup.DAYS_ROLLED_UP, rollup.SET_ASIDE)
+    assert parts(r">= '(.*?)'", *asking) == {f"{FIRST}"}
+    assert parts(r"< '(.*?)'", *asking) == {f"{END}"}
