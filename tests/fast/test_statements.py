@@ -6,6 +6,8 @@ from analytics import emit, runs
 from analytics.freeze import READERS
 from analytics.minutes import END, FIRST
 from analytics.proofs import rollup
+from api.booking import FENCE
+from cells.router import keys
 from consumers import remove
 from consumers.receipts.statements import LONGEST_WAIT, MAKE_DUE, TAKE
 from rocket_rides.health import SILENCE
@@ -106,3 +108,12 @@ def test_days_are_those_that_python_has() -> None:
     asking = (rollup.UNPROVED_DAYS, rollup.DAYS_ROLLED_UP, rollup.SET_ASIDE)
     assert parts(r">= '(.*?)'", *asking) == {f"{FIRST}"}
     assert parts(r"< '(.*?)'", *asking) == {f"{END}"}
+
+
+def test_a_fence_is_what_the_api_knows_of_the_slots_that_a_move_copies() -> None:
+    assert parts(r"CONSTRAINT (?:IF EXISTS )?(\w+)", keys.PUT_FENCE) == {FENCE}
+    assert len(parts(r"left\(.*?\), 2\)", keys.PUT_FENCE, keys.OUT, keys.DIFFERENT)) == 1
+    assert parts(r"rocket_rides\.\w+", keys.PUT_FENCE, keys.COPIES_KEYS) == {
+        "rocket_rides.copies_keys"
+    }
+    assert f"'{keys.LOCK_TIMEOUT}'" in keys.LOCK
