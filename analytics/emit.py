@@ -10,7 +10,6 @@ import msgspec
 import psycopg
 
 from analytics.result import CountedRatings, PastRun, Result, WrongMinute
-from analytics.runs import COMPLETED
 from rocket_rides.receipts import SET_BACK
 from unified_log.database import one_row
 from unified_log.errors import Unavailable
@@ -47,10 +46,10 @@ LOCK = "SELECT FROM receipts_state FOR UPDATE"
 ASK_FOR_RECOUNTS = """
     UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
 """
-PAST_RUNS = f"""
-    SELECT id, started_at, status, verdicts FROM runs WHERE status IN {COMPLETED}
+PAST_RUNS = """
+    SELECT id, started_at, status, verdicts FROM runs WHERE status IN ('agreed', 'wrong', 'held')
     ORDER BY id DESC LIMIT 14
-"""  # noqa: S608
+"""
 
 
 def require_rights(connection: psycopg.Connection) -> None:

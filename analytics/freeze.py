@@ -16,7 +16,6 @@ import psycopg
 
 from analytics.ownership import History, history
 from analytics.plain import plain_tables
-from rocket_rides.recounting import RECOUNTS
 from unified_log import terms
 from unified_log.database import one_row
 
@@ -32,14 +31,16 @@ STANDINGS = """
     FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
 """
 # From outside: a reader may have lost its state. Ratings have a table of their own, and may have
-# none.
-READERS = f"""
+# none. Whether one recounts is asked in the same words by `standings`, a function of the schema.
+READERS = """
     SELECT kind, name, position,
            kind <> 'total' OR EXISTS (
                SELECT FROM consumer_states state WHERE state.name = checkpoints.name
-           ) AS has_state, {RECOUNTS}, resets_applied
+           ) AS has_state,
+           recount IS NOT NULL AND (recount OR position < furthest) AS recounts,
+           resets_applied
     FROM checkpoints WHERE kind <> 'outside' ORDER BY kind, name
-"""  # noqa: S608
+"""
 RATERS_WITHOUT_STATE = """
     SELECT name FROM checkpoints WHERE kind = 'ratings'
     AND NOT EXISTS (SELECT FROM rating_sums WHERE rating_sums.name = checkpoints.name)

@@ -17,7 +17,6 @@ from analytics.freeze import FrozenReader
 from unified_log.database import one_row
 from unified_log.errors import in_one_line
 
-COMPLETED = "('agreed', 'wrong', 'held')"
 LEFT_OVER = """
     UPDATE runs SET status = 'failed', ended_at = clock_timestamp(), reason = 'it died'
     WHERE status = 'running'
@@ -37,25 +36,25 @@ COMPLETE = """
     WHERE id = %(id)s
 """
 # A receipt, or a recount, may be under way for longer than the last run is ago.
-LAST_COMPLETED = f"""
+LAST_COMPLETED = """
     SELECT id, started_at, position, findings, readers, records_gone, proven FROM runs
-    WHERE status IN {COMPLETED}
+    WHERE status IN ('agreed', 'wrong', 'held')
     AND (%(ago)s::interval IS NULL OR started_at < now() - %(ago)s::interval)
     ORDER BY id DESC LIMIT 1
-"""  # noqa: S608
+"""
 # Those of the newest completed run that wrote one, and of runs that died since.
-KNOWN_LEDGERS = f"""
+KNOWN_LEDGERS = """
     SELECT ledger FROM runs, unnest(ledgers) WITH ORDINALITY noted (ledger, place)
     WHERE id >= coalesce((
-        SELECT max(id) FROM runs WHERE status IN {COMPLETED} AND ledgers <> '{{}}'
+        SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held') AND ledgers <> '{}'
     ), 0) ORDER BY id, place
-"""  # noqa: S608
+"""
 # An approval is for the next run that completes, whatever that finds; so it is used once at most.
-APPROVED = f"""
+APPROVED = """
     SELECT run_id FROM approvals WHERE digest = %s AND run_id = (
-        SELECT max(id) FROM runs WHERE status IN {COMPLETED}
+        SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held')
     )
-"""  # noqa: S608
+"""
 USE = "UPDATE approvals SET used_by = %s WHERE run_id = %s"
 
 

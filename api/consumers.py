@@ -4,17 +4,29 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from rocket_rides.standings import STANDINGS
-
 Answer = dict[str, Any]
 
 LIMIT = 100_000
 
-CONSUMERS = f"""
+# The receipts stand in no checkpoint: they are the group, whose lag is in rides.
+CONSUMERS = """
     SELECT kind, name, total_distance, ratings, stars, position, last_ride_id, last_redis_id,
            entries_not_ours, records_behind, seconds_behind, recounts,
            json_build_object('undecided', held_out, 'dropped', dropped) AS held_out, newest.*
-    FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
+    FROM (
+        SELECT kind, name, standings.position, last_redis_id, entries_not_ours, records_behind,
+               seconds_behind, recounts, held_out, dropped
+        FROM standings(%(limit)s) JOIN checkpoints USING (kind, name)
+        UNION ALL
+        SELECT 'group', 'receipts', position, NULL,
+               (SELECT coalesce(sum(entries_not_ours), 0)::bigint FROM receipts_workers), pending,
+               CASE WHEN oldest_at IS NULL THEN 0
+                    WHEN isfinite(oldest_at)
+                    THEN greatest(0, round(extract(epoch FROM now() - oldest_at), 3)) END,
+               false, 0, 0
+        FROM receipts_lag(%(limit)s)
+    ) readers
+    LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN rating_sums USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
@@ -27,7 +39,7 @@ CONSUMERS = f"""
         FROM rides WHERE id <= position
     ) counted
     ORDER BY name, kind
-"""  # noqa: S608
+"""
 RESET = (
     "reconciliation",
     "status",

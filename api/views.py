@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, request
 from flask.typing import ResponseReturnValue
-from sqlalchemy import RowMapping, Select, func, literal_column, select, true
+from sqlalchemy import RowMapping, Select, func, select, true
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, consumers, parameters, periods, rating
@@ -16,7 +16,6 @@ from api.database import Database
 from api.readiness import require_readiness
 from api.tables import receipts, receipts_state, rides
 from api.traces import trace
-from rocket_rides.receipts import STATE, WEBHOOK_ID
 from unified_log.errors import Unavailable
 from unified_log.log import LARGEST_ID
 
@@ -30,11 +29,19 @@ DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 # those that count towards RECEIPT_ATTEMPTS.
 RECEIPT = select(
     rides.c.id.label("ride_id"),
-    literal_column(STATE).label("state"),
+    func.receipt_state(
+        receipts.c.outcome,
+        receipts.c.replay_at,
+        receipts.c.lease,
+        receipts.c.due_at,
+        receipts.c.attempts,
+    ).label("state"),
     receipts.c.outcome,
     func.coalesce(receipts.c.attempts - receipts.c.excused, 0).label("attempts"),
     receipts.c.reason,
-    literal_column(WEBHOOK_ID).label("webhook_id"),
+    func.webhook_id(receipts_state.c.salt, rides.c.id, rides.c.distance, rides.c.created_at).label(
+        "webhook_id"
+    ),
     receipts.c.first_at.label("first_attempt_at"),
     receipts.c.decided_at,
     receipts.c.replay_at.is_not(None).label("replay"),

@@ -22,18 +22,18 @@ from unified_log.words import printable
 
 LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
 
-# Whom the last completed reconciliation saw. Minutes need no removal: their rollup has one.
-LAST_SEEN = """
-    SELECT reader.kind, reader.name, reader.position FROM (
+# Both or neither. Postgres deletes the rows that refer to the checkpoint. `seen`: whom the last
+# completed reconciliation saw, here and in READERS. Minutes need no removal: their rollup has one.
+# Receipts may have come further since that run.
+REMOVE = """
+    WITH last AS (
         SELECT readers FROM runs WHERE status IN ('agreed', 'wrong', 'held')
         ORDER BY id DESC LIMIT 1
-    ) last, jsonb_to_recordset(readers) AS reader(kind text, name text, position bigint)
-    WHERE reader.kind <> 'minutes'
-"""
-# Both or neither. Postgres deletes the rows that refer to the checkpoint. Receipts may have come
-# further since the last run.
-REMOVE = f"""
-    WITH gone AS (
+    ), seen AS (
+        SELECT reader.* FROM last,
+            jsonb_to_recordset(readers) AS reader(kind text, name text, position bigint)
+        WHERE reader.kind <> 'minutes'
+    ), gone AS (
         DELETE FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
         RETURNING kind, name, position
     ), removed AS (
@@ -42,17 +42,24 @@ REMOVE = f"""
         SELECT kind, name, greatest(position, CASE kind WHEN 'receipts' THEN (
             SELECT complete_to FROM receipts_state
         ) END)
-        FROM ({LAST_SEEN}) seen
+        FROM seen
         WHERE kind = %(kind)s AND name = %(name)s AND NOT EXISTS (SELECT FROM gone)
     ), noted AS (
         INSERT INTO removed_readers (kind, name, position) SELECT kind, name, position FROM removed
     )
     SELECT position FROM removed
-"""  # noqa: S608
-READERS = f"""
-    SELECT kind, name FROM checkpoints UNION SELECT kind, name FROM ({LAST_SEEN}) seen
-    ORDER BY kind, name
-"""  # noqa: S608
+"""
+READERS = """
+    WITH last AS (
+        SELECT readers FROM runs WHERE status IN ('agreed', 'wrong', 'held')
+        ORDER BY id DESC LIMIT 1
+    ), seen AS (
+        SELECT reader.* FROM last,
+            jsonb_to_recordset(readers) AS reader(kind text, name text, position bigint)
+        WHERE reader.kind <> 'minutes'
+    )
+    SELECT kind, name FROM checkpoints UNION SELECT kind, name FROM seen ORDER BY kind, name
+"""
 SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = ANY(%s)

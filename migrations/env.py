@@ -24,7 +24,9 @@ engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullP
 with engine.connect() as connection:
     context.configure(connection=connection)
     with context.begin_transaction():
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": int(Lock.MIGRATION)}
+        )
         if context.get_context().get_current_heads():
             session = connection.connection.driver_connection
             found = session.execute(revisions.CURRENT_REVISION).fetchone()

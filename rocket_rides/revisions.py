@@ -22,7 +22,7 @@ CURRENT_REVISION = """
     SELECT version_num, to_regclass('schema_versions') IS NOT NULL FROM alembic_version
 """
 
-CELL = f"SELECT cell_start() / {CELL_SIZE}"
+CELL = "SELECT cell_start() / %s::bigint"
 
 
 def require_current_schema(connection: psycopg.Connection, cell: int | None = None) -> None:
@@ -53,7 +53,7 @@ def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
     if cell is None:
         return
     try:
-        [found] = one_row(connection.execute(CELL, prepare=False))
+        [found] = one_row(connection.execute(CELL, [CELL_SIZE], prepare=False))
     except errors.UndefinedFunction:
         return
     if found != cell:

@@ -10,8 +10,9 @@ from decimal import Decimal
 
 from unified_log.words import DASH, MINUS, NO_BREAK, age
 
-# The states of a ride's receipt: no attempt has begun yet; one is being made; it failed, or its end
-# is not known, and another will follow; the receiver has it; it was given up.
+# The states of a ride's receipt, as the schema's function `receipt_state` has them: no attempt has
+# begun yet; one is being made; it failed, or its end is not known, and another will follow; the
+# receiver has it; it was given up.
 QUEUED, IN_FLIGHT, WAITING, DELIVERED, DEAD = "queued", "in flight", "waiting", "delivered", "dead"
 
 

@@ -33,24 +33,30 @@ LIST = """
     FROM held_out_records ORDER BY kind, name, position
 """
 # Locked in the order of the list. A decision that another person has just made, --all leaves alone;
-# and what a consumer has just counted is there no more.
-WHICH = """
-    (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
+# and what a consumer has just counted is there no more. All three say alike which are meant.
+LOCK = """
+    SELECT FROM held_out_records
+    WHERE (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
       AND CASE WHEN %(all)s THEN NOT retry AND dropped_at IS NULL
                ELSE position = ANY(%(positions)s) END
+    ORDER BY kind, name, position FOR NO KEY UPDATE
 """
-LOCK = f"""
-    SELECT FROM held_out_records WHERE {WHICH} ORDER BY kind, name, position FOR NO KEY UPDATE
-"""
-RETRY = f"""
-    UPDATE held_out_records SET retry = true, dropped_at = NULL WHERE {WHICH} AND NOT retry
+RETRY = """
+    UPDATE held_out_records SET retry = true, dropped_at = NULL
+    WHERE (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
+      AND CASE WHEN %(all)s THEN NOT retry AND dropped_at IS NULL
+               ELSE position = ANY(%(positions)s) END
+      AND NOT retry
     RETURNING kind, name, position
-"""  # noqa: S608
-DROP = f"""
+"""
+DROP = """
     UPDATE held_out_records SET retry = false, dropped_at = now()
-    WHERE {WHICH} AND dropped_at IS NULL
+    WHERE (%(kind)s::text IS NULL OR (kind, name) = (%(kind)s, %(name)s))
+      AND CASE WHEN %(all)s THEN NOT retry AND dropped_at IS NULL
+               ELSE position = ANY(%(positions)s) END
+      AND dropped_at IS NULL
     RETURNING kind, name, position
-"""  # noqa: S608
+"""
 CHANGES = {"retry": (RETRY, "to be tried again"), "drop": (DROP, "dropped")}
 WHY_NOT = """
     SELECT CASE WHEN retry THEN 'it is to be tried again already'

@@ -37,13 +37,10 @@ from unified_log.errors import Unavailable
 TERM_BYTES = 8  # random ones; hexadecimal digits in the log and in Postgres
 NO_TERM = b""  # of entries that are older than the first term
 
-NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
 ALL = """
     SELECT coalesce(json_agg(json_build_array(after, term, replaced) ORDER BY after), '[]')
     FROM terms
 """
-# For a reader whose newest term is `known`: all terms, or NULL while that is still the newest.
-UNLESS_KNOWN = f"CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN ({ALL}) END"
 
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RESTORE_STATE = (
@@ -97,7 +94,7 @@ class Terms:
         self._ranges: dict[bytes, Range] = {}
 
     def update(self, rows: list[Any] | None, last: int) -> Mapping[bytes, Range]:
-        """The records to believe under each term; `rows` is the result of ALL or UNLESS_KNOWN.
+        """The records to believe under each term; `rows` is the result of ALL, or None.
 
         Under the newest term they go up to `last`, the last number drawn.
         """

@@ -1,4 +1,4 @@
-"""What Postgres says, in one statement.
+"""What Postgres says, in one statement: `facts.sql`.
 
 Rights that it needs in Postgres: CONNECT, USAGE of the schema, and SELECT on all of its tables.
 pg_read_all_stats, which shows when a session was last active, tells a process that hangs from one
@@ -7,6 +7,7 @@ that works; without it, every session counts as working.
 
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -20,8 +21,8 @@ from unified_log.errors import in_one_line
 from unified_log.terms import StateLost
 from watch.facts import MOST, NO_ANSWER, Database, Reader
 from watch.kept import AnyKept
-from watch.statement import FACTS
 
+FACTS = Path(__file__).with_name("facts.sql").read_text()
 TIMEOUT = 0.6  # seconds
 TURN = 2.0  # seconds for each host of the URL to let us in: the least that libpq knows
 # An index serves every part of the statement, whatever the planner expects of tables without

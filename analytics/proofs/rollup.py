@@ -36,18 +36,19 @@ DAYS_AT_ONCE = 400  # half a million minutes
 
 COMPLETE_TO = "SELECT coalesce(max(complete_to), 0) FROM rollup_state"
 # Days with rides that no run has compared yet, or with wrong minutes: found by the last run, or not
-# computed anew since.
-UNPROVED_DAYS = f"""
+# computed anew since. Here and below, only times between `minutes.FIRST` and `minutes.END`.
+UNPROVED_DAYS = """
     SELECT DISTINCT (created_at AT TIME ZONE 'UTC')::date FROM rides
-    WHERE id > %(after)s AND id <= %(upto)s AND created_at >= '{FIRST}' AND created_at < '{END}'
+    WHERE id > %(after)s AND id <= %(upto)s
+      AND created_at >= '0001-01-02' AND created_at < '9999-12-31'
     UNION
     SELECT (minute AT TIME ZONE 'UTC')::date FROM recomputations
     WHERE status <> 'done' OR reconciliation_id = (SELECT max(id) FROM reconciliations)
-"""  # noqa: S608
-DAYS_ROLLED_UP = f"""
+"""
+DAYS_ROLLED_UP = """
     SELECT DISTINCT (minute AT TIME ZONE 'UTC')::date FROM ride_minutes
-    WHERE minute >= '{FIRST}' AND minute < '{END}'
-"""  # noqa: S608
+    WHERE minute >= '0001-01-02' AND minute < '9999-12-31'
+"""
 KEPT = """
     SELECT minute, rides, distance FROM unnest(%s::date[]) AS asked (day) JOIN ride_minutes
     ON minute >= day::timestamp AT TIME ZONE 'UTC'
@@ -60,10 +61,12 @@ LATER = """
       AND created_at < (%(day)s + 1)::timestamp AT TIME ZONE 'UTC'
       AND id > %(upto)s AND id <= %(last_sent)s
 """
-SET_ASIDE = f"""
-    SELECT count(*), array_agg(minute) FILTER (WHERE minute >= '{FIRST}' AND minute < '{END}')
+SET_ASIDE = """
+    SELECT count(*), array_agg(minute) FILTER (
+        WHERE minute >= '0001-01-02' AND minute < '9999-12-31'
+    )
     FROM set_aside_minutes
-"""  # noqa: S608
+"""
 RECOUNT = """
     SELECT date_trunc('minute', created_at, 'UTC'), count(*), sum(distance), min(id), max(id)
     FROM rides

@@ -38,38 +38,41 @@ SESSION = {
     "client_connection_check_interval": "2s",
 }
 
-# As HAProxy computes it.
-SLOT = "left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2)"
 MAY_MOVE = """
     SELECT pg_has_role(relowner, 'USAGE') AND has_database_privilege(current_database(), 'TEMP')
         AND has_table_privilege('rides', 'SELECT')
     FROM pg_class WHERE oid = 'idempotency_keys'::regclass
 """
-# A session that copies keys is let through: the cell they are for does not have their slots yet.
-COPIES = "rocket_rides.copies_keys"
 # Postgres cancels an autovacuum once we have waited for a second (deadlock_timeout). Then we wait
 # until nobody writes keys.
-LOCK = f"""
+LOCK = """
     SET LOCAL lock_timeout = '1500ms';
     LOCK TABLE idempotency_keys IN SHARE UPDATE EXCLUSIVE MODE;
-    SET LOCAL lock_timeout = '{LOCK_TIMEOUT}';
+    SET LOCAL lock_timeout = '200ms';
     LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE
-"""  # noqa: S608
-# NOT VALID: the keys that it has stay, and are not read.
-PUT_FENCE = f"""
-    ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE},
-        ADD CONSTRAINT {FENCE} CHECK ({SLOT} = ANY ({{}}::text[])
-            OR coalesce(current_setting('{COPIES}', true), '') = 'yes') NOT VALID
 """
+# A key's slot, here and below, as HAProxy computes it. NOT VALID: the keys that it has stay, and
+# are not read. A session that copies keys is let through: the cell they are for does not have their
+# slots yet. (ALTER TABLE and COPY take no parameters: psycopg writes the slots into them.)
+PUT_FENCE = """
+    ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS idempotency_keys_fence,
+        ADD CONSTRAINT idempotency_keys_fence CHECK (
+            left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2) = ANY ({slots}::text[])
+            OR coalesce(current_setting('rocket_rides.copies_keys', true), '') = 'yes'
+        ) NOT VALID
+"""
+COPIES_KEYS = "SET LOCAL rocket_rides.copies_keys = 'yes'"
 # The slots that it names, between braces.
 FENCED = r"""
     SELECT substring(pg_get_constraintdef(oid) FROM '\{([0-9a-f,]*)\}') FROM pg_constraint
     WHERE conrelid = 'idempotency_keys'::regclass AND conname = %s
 """
-OUT = f"""
-    COPY (SELECT key, distance, ride_id, created_at FROM idempotency_keys
-          WHERE {SLOT} = ANY ({{}}::text[])) TO STDOUT
-"""  # noqa: S608
+OUT = """
+    COPY (
+        SELECT key, distance, ride_id, created_at FROM idempotency_keys
+        WHERE left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2) = ANY ({slots}::text[])
+    ) TO STDOUT
+"""
 BESIDE = "CREATE TEMPORARY TABLE moving (LIKE idempotency_keys) ON COMMIT DROP"
 IN = "COPY moving (key, distance, ride_id, created_at) FROM STDIN"
 # A key that is there already came with an earlier move, or with this one, before a crash.
@@ -77,22 +80,22 @@ TAKE_IN = """
     INSERT INTO idempotency_keys (key, distance, ride_id, created_at)
     SELECT key, distance, ride_id, created_at FROM moving ON CONFLICT (key) DO NOTHING
 """
-RIDES_OF = f"""
-    SELECT ride_id / {CELL_SIZE}, ride_id FROM idempotency_keys
-    WHERE ride_id / {CELL_SIZE} = ANY(%s)
-"""  # noqa: S608
+RIDES_OF = """
+    SELECT ride_id / %(size)s, ride_id FROM idempotency_keys
+    WHERE ride_id / %(size)s = ANY(%(cells)s)
+"""
 LOST = """
     SELECT id FROM unnest(%s::bigint[]) AS given (id)
     WHERE NOT EXISTS (SELECT FROM rides WHERE rides.id = given.id)
 """
 FORGET = "DELETE FROM idempotency_keys WHERE ride_id = ANY(%s)"
-DIFFERENT = f"""
+DIFFERENT = """
     SELECT moving.ride_id, here.ride_id FROM moving JOIN idempotency_keys here USING (key)
     WHERE (moving.distance, moving.ride_id, moving.created_at)
        <> (here.distance, here.ride_id, here.created_at)
-      AND {SLOT.replace("key", "moving.key")} = ANY (%s)
+      AND left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 2) = ANY (%s)
     LIMIT 1
-"""  # noqa: S608
+"""
 
 
 class Keys:
@@ -143,7 +146,7 @@ class Keys:
         fence = self._connection.execute(FENCED, [FENCE]).fetchone()
         before = {*fence[0].split(",")} if fence else {*SLOTS}
         takes = (before & slots) | new
-        self._connection.execute(sql.SQL(PUT_FENCE).format(sorted(takes)))
+        self._connection.execute(sql.SQL(PUT_FENCE).format(slots=sorted(takes)))
         return takes
 
     def copy(self, source: "Keys", slots: Set[str], owned: Set[str]) -> int:
@@ -157,14 +160,14 @@ class Keys:
 
     def _copy(self, source: "Keys", slots: Set[str], owned: Set[str]) -> int:
         self._connection.execute(BESIDE)
-        out = sql.SQL(OUT).format(sorted(slots))
+        out = sql.SQL(OUT).format(slots=sorted(slots))
         with (
             source._connection.cursor().copy(out) as leaving,
             self._connection.cursor().copy(IN) as coming,
         ):
             for data in leaving:
                 coming.write(data)
-        self._connection.execute(f"SET LOCAL {COPIES} = 'yes'")
+        self._connection.execute(COPIES_KEYS)
         copied = self._connection.execute(TAKE_IN).rowcount
         if different := self._connection.execute(DIFFERENT, [sorted(owned)]).fetchone():
             raise Refused(
@@ -180,7 +183,7 @@ class Keys:
         """
         others = sorted(cells.keys() - {self.cell})
         rides: dict[int, list[int]] = {cell: [] for cell in others}
-        for cell, ride in self._connection.execute(RIDES_OF, [others]):
+        for cell, ride in self._connection.execute(RIDES_OF, {"size": CELL_SIZE, "cells": others}):
             rides[cell].append(ride)
         lost: list[int] = []
         for cell in others:

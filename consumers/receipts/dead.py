@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import psycopg
 
 from rocket_rides import fleet, revisions, settings
-from rocket_rides.receipts import WAITS_FOR_A_DECISION
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser, show
@@ -32,22 +31,30 @@ WHY_NOT = """
 """
 NO_ROW = "it is not in the queue yet, or there is no such ride"
 
-# Locked in the order of their rides, as everywhere; of two people, the second finds nothing to do.
-WHICH = f"""
-    SELECT ride_id FROM receipts
-    WHERE {WAITS_FOR_A_DECISION} AND (%(all)s OR ride_id = ANY(%(rides)s)) ORDER BY ride_id
-"""  # noqa: S608
+# Both decide only about what still waits for it, so of two people, the second finds nothing to do.
+# Rows are locked in the order of their rides, as everywhere.
+#
 # The attempts so far are kept, and no longer count towards the most that there may be. `outcome`
 # stays: it is dead until it is decided anew.
-REPLAY = f"""
+REPLAY = """
     UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts, unfinished = 0,
         lease = NULL
-    WHERE ride_id = ANY(ARRAY({WHICH} FOR NO KEY UPDATE)) RETURNING ride_id
-"""  # noqa: S608
-DROP = f"""
+    WHERE ride_id = ANY(ARRAY(
+        SELECT ride_id FROM receipts
+        WHERE outcome = 'dead' AND replay_at IS NULL AND dropped_at IS NULL
+          AND (%(all)s OR ride_id = ANY(%(rides)s))
+        ORDER BY ride_id FOR NO KEY UPDATE
+    )) RETURNING ride_id
+"""
+DROP = """
     UPDATE receipts SET dropped_at = now()
-    WHERE ride_id = ANY(ARRAY({WHICH} FOR NO KEY UPDATE)) RETURNING ride_id
-"""  # noqa: S608
+    WHERE ride_id = ANY(ARRAY(
+        SELECT ride_id FROM receipts
+        WHERE outcome = 'dead' AND replay_at IS NULL AND dropped_at IS NULL
+          AND (%(all)s OR ride_id = ANY(%(rides)s))
+        ORDER BY ride_id FOR NO KEY UPDATE
+    )) RETURNING ride_id
+"""
 CHANGES = {"replay": (REPLAY, "to be sent again"), "drop": (DROP, "dropped")}
 
 

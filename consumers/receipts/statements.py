@@ -12,10 +12,8 @@ rides, or only where nobody else holds them, so no two statements wait for each 
 What a crash before or after a statement leaves behind is said above it.
 """
 
-from rocket_rides.receipts import WEBHOOK_ID
-from rocket_rides.standings import DUE_SINCE
-
-LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
+# In seconds; no lease and no delay is as long. TAKE and MAKE_DUE have this number, too.
+LONGEST_WAIT = 600.0
 
 # Puts the rides of log entries into the inbox; the entries are acknowledged afterwards. A crash
 # before it leaves them pending. So does one after it: then whoever claims them inserts nothing.
@@ -66,25 +64,30 @@ KEEP_MALFORMED = """
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
-# A new session, which knows of none, begins where something can be due, unless clocks were set.
+# A new session, which knows of none, begins where something can be due, unless clocks were set. The
+# schema's `receipts_lag` begins there, too, in the same words.
 #
 # A receipt that has had all of its attempts, the last without a known end, or has had more than are
 # allowed now, is taken, too: not to be sent, but to be given up, which is no attempt. A row whose
 # ride is gone, deleted by hand, would hold up `complete_to` for ever, and goes. And a ride's time
 # that Python can't express, set by hand, becomes the nearest that it can.
-TAKE = f"""
+TAKE = """
     WITH quarantined AS MATERIALIZED (
         SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
         FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
-          AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
+          AND (due_at <= now() OR due_at > now() + make_interval(secs => 600))
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
         ORDER BY unfinished, due_at LIMIT %(quarantined)s FOR NO KEY UPDATE SKIP LOCKED
     ), others AS MATERIALIZED (
         SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
         FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
-          AND due_at >= coalesce(%(begin_at)s, {DUE_SINCE}) AND due_at <= now()
+          AND due_at >= coalesce(%(begin_at)s, least(
+              (SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
+               ORDER BY id LIMIT 1),
+              (SELECT min(replay_at) FROM receipts WHERE replay_at IS NOT NULL), now()
+          ) - interval '1 minute') AND due_at <= now()
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
         ORDER BY due_at LIMIT %(room)s - (SELECT count(*) FROM quarantined)
         FOR NO KEY UPDATE SKIP LOCKED
@@ -100,13 +103,14 @@ TAKE = f"""
             first_at = coalesce(first_at, now())
         FROM due JOIN rides ON rides.id = due.ride_id CROSS JOIN receipts_state
         WHERE receipts.ride_id = due.ride_id
-        RETURNING due.*, distance, created_at, {WEBHOOK_ID} AS webhook_id, traceparent, tracestate,
-            attempts - excused AS number, reason
+        RETURNING due.*, distance, created_at,
+            webhook_id(salt, rides.id, distance, created_at) AS webhook_id,
+            traceparent, tracestate, attempts - excused AS number, reason
     )
     SELECT ride_id, distance, least(greatest(created_at, '0002-01-01'), '9998-12-31'), webhook_id,
            traceparent, tracestate, number, unfinished, is_exhausted, reason, due_at
     FROM taken ORDER BY due_at
-"""  # noqa: S608
+"""
 
 # Writes down how attempts ended. A crash before it leaves attempts without a known end, which are
 # made again once their lease has run out; a crash after it leaves nothing.
@@ -118,14 +122,14 @@ TAKE = f"""
 #
 # SKIP LOCKED: a row that somebody holds holds up none of the others. It comes back as held, for
 # another try.
-SAVE = f"""
+SAVE = """
     WITH given AS MATERIALIZED (
         SELECT given.*
         FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(leases)s::uuid[], %(kinds)s::text[],
                     %(reasons)s::text[], %(delays)s::float8[])
             AS given (ride_id, webhook_id, lease, kind, reason, delay)
         CROSS JOIN receipts_state JOIN rides ON rides.id = given.ride_id
-        WHERE given.webhook_id = {WEBHOOK_ID}
+        WHERE given.webhook_id = webhook_id(salt, rides.id, distance, created_at)
     ), ended AS MATERIALIZED (
         SELECT receipts.ride_id, given.lease, given.reason, delay,
                kind IN ('away', 'stopped') AS is_excused,
@@ -162,7 +166,7 @@ SAVE = f"""
     SELECT ride_id, NULL, true FROM given
     WHERE ride_id NOT IN (SELECT ride_id FROM ended)
       AND EXISTS (SELECT FROM receipts WHERE receipts.ride_id = given.ride_id)
-"""  # noqa: S608
+"""
 
 # Proves that the inbox is complete, a page of rides at a time, and puts into it what the log has
 # not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing:
@@ -232,11 +236,11 @@ COMPLETE = """
 
 # What was written while Postgres' clock was ahead is due in a time that is longer than any wait of
 # ours. A crash leaves nothing.
-MAKE_DUE = f"""
+MAKE_DUE = """
     UPDATE receipts SET due_at = now() WHERE ride_id = ANY(ARRAY(
         SELECT ride_id FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
-          AND due_at > now() + make_interval(secs => {LONGEST_WAIT})
+          AND due_at > now() + make_interval(secs => 600)
         ORDER BY due_at DESC LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
     )) RETURNING ride_id
-"""  # noqa: S608
+"""

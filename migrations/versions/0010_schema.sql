@@ -174,6 +174,168 @@ CREATE TABLE receipts_workers (
         CONSTRAINT receipts_workers_entries_passed CHECK (entries_passed >= 0)
 ) WITH (fillfactor = 50);
 
+-- What became of a receipt, in one word. A ride without a row is queued: nobody has begun an attempt.
+-- One whose lease has run out waits: its worker was lost. So does a dead one that is to be sent again.
+CREATE FUNCTION receipt_state(
+    outcome text, replay_at timestamptz, lease uuid, due_at timestamptz, attempts integer
+) RETURNS text LANGUAGE sql STABLE
+RETURN CASE
+    WHEN outcome = 'delivered' THEN 'delivered'
+    WHEN outcome = 'dead' AND replay_at IS NULL THEN 'dead'
+    WHEN lease IS NOT NULL AND due_at > now() THEN 'in flight'
+    WHEN attempts > 0 THEN 'waiting'
+    ELSE 'queued'
+END;
+
+-- By this id a receiver recognizes a repetition. A ride keeps it for ever, in every copy of this
+-- database. A ride that gets the same number after a restore has another one, because its time
+-- differs. The salt keeps it different from other databases' ids, and keeps anyone from working it
+-- out from the ride.
+CREATE FUNCTION webhook_id(
+    salt text, ride_id bigint, distance numeric, created_at timestamptz
+) RETURNS text LANGUAGE sql STABLE
+RETURN 'msg_' || left(encode(sha256(concat_ws(
+    '/', salt, ride_id, distance, extract(epoch FROM created_at)
+)::bytea), 'hex'), 32);
+
+
+-- ------------------------------------------------------------------ where the readers stand
+
+-- Two functions, for whoever shows the readers: each costs the same however large a lag is, since
+-- it counts up to `most`. They have no rights of their own, and Postgres plans them as a part of the
+-- statement that calls them: EXPLAIN shows what they do. Their texts are looked up as they are
+-- called, so that neither holds up somebody who replaces a table or the view `log_records`.
+
+
+-- The lag of the receipts, from their queue: the rides without an outcome. Those are open in the
+-- queue, or have yet to come into the inbox, of which there are none up to `inbox_to`. EXCEPT reads
+-- each table once, where a join might look up one receipt after the other.
+--
+-- The open ones are those that are due, those that are due later, and those that are quarantined, up
+-- to `most` each. An index finds each. Replayed dead letters are among them. None fell due before the
+-- first ride without an outcome was taken, or the first dead letter was replayed: so the look starts
+-- there, as that of TAKE does (`consumers/receipts/statements.py`). While a snapshot is held
+-- elsewhere, the index keeps an entry of every row that was ever due, and a look from its start would
+-- read them all.
+--
+-- If more are open than one look counts, the oldest is taken to be the first after `complete_to`. If
+-- more rides than that are above `inbox_to`, only the newest are looked at: older ones which a loss
+-- of the log kept from the inbox are not counted until the sweep has found them.
+CREATE FUNCTION receipts_lag(most bigint) RETURNS TABLE (
+    "position" bigint, pending bigint, queued bigint, in_flight bigint, waiting bigint,
+    oldest_at timestamptz -- when the oldest ride without an outcome was taken
+) LANGUAGE sql STABLE AS $$
+WITH newest AS MATERIALIZED (
+    SELECT id FROM rides WHERE id > (SELECT inbox_to FROM receipts_state)
+    ORDER BY id DESC LIMIT most
+), arriving AS (
+    SELECT count(*) AS rides, min(id) AS first FROM (
+        SELECT id FROM newest
+        EXCEPT ALL
+        SELECT ride_id FROM receipts WHERE ride_id >= (SELECT min(id) FROM newest)
+    ) rides
+), open AS (
+    (SELECT * FROM receipts
+     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
+       AND due_at >= least(
+           (SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
+            ORDER BY id LIMIT 1),
+           (SELECT min(replay_at) FROM receipts WHERE replay_at IS NOT NULL), now()
+       ) - interval '1 minute' AND due_at <= now()
+     ORDER BY due_at LIMIT most)
+    UNION ALL
+    (SELECT * FROM receipts
+     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2 AND due_at > now()
+     ORDER BY due_at LIMIT most)
+    UNION ALL
+    (SELECT * FROM receipts
+     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
+     ORDER BY unfinished, due_at LIMIT most)
+), queue AS (
+    SELECT count(*) FILTER (WHERE outcome IS NULL) AS rides,
+           min(ride_id) FILTER (WHERE outcome IS NULL) AS first,
+           count(*) FILTER (WHERE state = 'queued') AS queued,
+           count(*) FILTER (WHERE state = 'in flight') AS in_flight,
+           count(*) FILTER (WHERE state = 'waiting') AS waiting
+    FROM (
+        SELECT ride_id, outcome,
+               receipt_state(outcome, replay_at, lease, due_at, attempts) AS state
+        FROM open
+    ) receipts
+), lag AS (
+    SELECT least(most, arriving.rides + queue.rides) AS pending,
+           arriving.rides + queued AS queued, in_flight, waiting,
+           CASE WHEN arriving.rides + queue.rides >= most THEN state.complete_to
+                ELSE least(arriving.first, queue.first) - 1 END AS complete_to
+    FROM receipts_state state CROSS JOIN arriving CROSS JOIN queue
+)
+SELECT (SELECT least(complete_to, last_sent_id) FROM streamer_state), pending, queued, in_flight,
+       waiting, (SELECT created_at FROM rides WHERE id > complete_to ORDER BY id LIMIT 1)
+FROM lag
+$$;
+
+-- The readers that have a checkpoint, where each stands, and its lag in records of whatever kind,
+-- since a reader has to pass those that it does not handle. Consumer groups are only in Redis, so
+-- none is here.
+--
+-- A reader lacks all records after `counted`. The rollup has counted a ride when its minute is
+-- computed, not when its checkpoint has passed it. The records are counted once for all readers, in
+-- *steps*: each is from one `counted` to the next higher one. The steps are then added up once, from
+-- the last one down.
+--
+-- `recounts`: it makes its state anew, or was asked to (`analytics/freeze.py` asks the same). Once it
+-- has begun, the state fits the position again at every moment. Readers without a state of their own
+-- are never asked. `seconds_behind` is the age of the first record that it lacks.
+CREATE FUNCTION standings(most bigint) RETURNS TABLE (
+    kind text, name text, "position" bigint, recounts boolean, held_out bigint, dropped bigint,
+    records_behind bigint, seconds_behind numeric
+) LANGUAGE sql STABLE AS $$
+WITH readers AS MATERIALIZED (
+    SELECT checkpoints.*, counted, dense_rank() OVER (ORDER BY counted) AS step
+    FROM checkpoints CROSS JOIN LATERAL (
+        SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
+               ELSE "position" END AS counted
+    ) what
+),
+steps AS (SELECT array_agg(DISTINCT counted ORDER BY counted) AS bounds FROM readers),
+counts AS MATERIALIZED (
+    SELECT width_bucket(id - 1, bounds) AS step, count(*) AS records
+    FROM steps CROSS JOIN LATERAL (
+        SELECT id FROM log_records WHERE id > bounds[1] ORDER BY id DESC LIMIT most
+    ) newest GROUP BY 1
+),
+later AS MATERIALIZED (
+    SELECT array_agg(records ORDER BY step) AS records FROM (
+        SELECT step, sum(sum(records)) OVER (ORDER BY step DESC)::bigint AS records
+        FROM (SELECT step, records FROM counts UNION ALL SELECT step, 0 FROM readers) each
+        GROUP BY step
+    ) sums
+)
+SELECT kind, name, "position",
+       recount IS NOT NULL AND (recount OR "position" < furthest),
+       (SELECT count(*) FROM (
+            SELECT FROM held_out_records held
+            WHERE (held.kind, held.name) = (readers.kind, readers.name) AND dropped_at IS NULL
+            LIMIT most) undecided),
+       (SELECT count(*) FROM (
+            SELECT FROM held_out_records held
+            WHERE (held.kind, held.name) = (readers.kind, readers.name)
+              AND dropped_at IS NOT NULL
+            LIMIT most) dropped),
+       least(most, (SELECT records FROM later)[step]),
+       CASE WHEN created_at IS NULL THEN 0
+            WHEN isfinite(created_at)
+            THEN greatest(0, round(extract(epoch FROM now() - created_at), 3))
+       END
+FROM readers
+LEFT JOIN LATERAL (
+    SELECT created_at FROM log_records record WHERE record.id > counted
+    ORDER BY record.id LIMIT 1
+) oldest ON true
+$$;
+
+GRANT EXECUTE ON FUNCTION webhook_id, receipt_state, receipts_lag, standings TO PUBLIC;
+
 
 -- ------------------------------------------------------------------ the reconciliation
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.disasters import limited_redis
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
 from unified_log.errors import Unavailable
-from unified_log.streamer.leaders_term import BEGIN, leave_out
+from unified_log.streamer.leaders_term import BEGIN, REPLACED_KEPT, leave_out
 from unified_log.terms import RESTORE_STATE, StateLost
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"
@@ -120,9 +120,10 @@ def test_a_backlog_makes_neither_the_advice_nor_a_new_leader_slow(world: World) 
         " RETURNING id) INSERT INTO staged_log_records SELECT id, 'ride.create', '{}' FROM ride"
     )
     world.connection.execute("ANALYZE")
-    for statement in (BEGIN.replace("%(term)s", "repeat('0', 16)"), RESTORE_STATE):
+    values = {"term": "0" * 16, "kept": REPLACED_KEPT}
+    for statement in (BEGIN, RESTORE_STATE):
         explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}"
-        row = world.connection.execute(explained, prepare=False).fetchone()
+        row = world.connection.execute(explained, values, prepare=False).fetchone()
         assert row is not None
         plan = row[0][0]["Plan"]
         assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100_000

@@ -16,7 +16,6 @@ from demo.embedded.servers import Postgres, Redis
 from lab.ports import free_ports
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.clusters import fresh_world
 from tests.support.receipts import SECRET
 from tests.support.world import World, chained, eventually, exact, take
@@ -45,7 +44,9 @@ STARTS = """
 """
 
 
-WEBHOOK_IDS = f"SELECT {WEBHOOK_ID} FROM rides CROSS JOIN receipts_state"
+WEBHOOK_IDS = """
+    SELECT webhook_id(salt, rides.id, distance, created_at) FROM rides CROSS JOIN receipts_state
+"""
 MINUTES = """
     INSERT INTO ride_minutes (minute, rides, distance, upto)
     SELECT date_trunc('minute', created_at), count(*), sum(distance), max(id) FROM rides GROUP BY 1

@@ -18,8 +18,8 @@ from unified_log import sessions
 from unified_log.locks import try_lock
 from unified_log.words import number
 from watch import asking_postgres
+from watch.asking_postgres import FACTS
 from watch.facts import Agreement, Counts, Lead
-from watch.statement import FACTS
 
 AGED = "UPDATE rides SET created_at = now() - make_interval(secs => %s) WHERE id = %s"
 

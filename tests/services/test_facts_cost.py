@@ -8,9 +8,8 @@ import pytest
 from tests.support.looks import seen
 from tests.support.world import World
 from watch import asking_postgres
-from watch.asking_postgres import SESSION
+from watch.asking_postgres import FACTS, SESSION
 from watch.runs import SHOWN
-from watch.statement import FACTS
 
 LIMIT, MANY = 100, 3000
 # Tables that nothing keeps small.

@@ -14,7 +14,6 @@ import pytest
 from consumers.receipts.queue import ALL
 from consumers.receipts.statements import COMPLETE, INBOX, MAKE_DUE, SAVE, SWEEP, TAKE
 from consumers.receipts.upkeep import PAGE
-from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.world import World
 from unified_log import session_settings
 
@@ -148,9 +147,10 @@ QUARANTINED = """
     INSERT INTO receipts (ride_id, attempts, unfinished)
     SELECT cell_start() + n, 2, 2 FROM generate_series(%s::bigint, %s) n
 """
-IDS = f"""
-    SELECT array_agg({WEBHOOK_ID} ORDER BY ride_id) FROM receipts JOIN rides ON rides.id = ride_id
-    CROSS JOIN receipts_state WHERE lease IS NOT NULL
+IDS = """
+    SELECT array_agg(webhook_id(salt, rides.id, distance, created_at) ORDER BY ride_id)
+    FROM receipts JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
+    WHERE lease IS NOT NULL
 """
 WORKER: dict[str, object] = {"worker": "one", "most": 10}
 

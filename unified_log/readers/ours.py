@@ -13,12 +13,21 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from unified_log.database import LAST_DRAWN
 from unified_log.log import Entry, Record
-from unified_log.terms import UNLESS_KNOWN, Range, StateLost, Terms
+from unified_log.terms import Range, StateLost, Terms
 
-# One statement, so one snapshot.
-BOUNDS = f"SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN} FROM streamer_state"  # noqa: S608
+# How far was sent, how far was drawn, and the terms: all of them (`terms.ALL`), or NULL while the
+# newest is still the one that is `known`. One statement, so one snapshot.
+BOUNDS = """
+    SELECT last_sent_id, (SELECT last_value - (NOT is_called)::int FROM log_position),
+        CASE WHEN %(known)s::text IS DISTINCT FROM (
+            SELECT term FROM terms ORDER BY after DESC LIMIT 1
+        ) THEN (
+            SELECT coalesce(json_agg(json_build_array(after, term, replaced) ORDER BY after), '[]')
+            FROM terms
+        ) END
+    FROM streamer_state
+"""
 # An entry that is read again, as after a restore of Redis, is there already.
 KEEP = """
     INSERT INTO malformed_entries (consumer_kind, consumer_name, redis_id, fields, reason)

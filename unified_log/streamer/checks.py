@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import psycopg
 import redis
 
-from unified_log.database import LAST_DRAWN
 from unified_log.errors import Unavailable
 from unified_log.log import Log
 from unified_log.terms import StateLost
@@ -27,11 +26,12 @@ DURABILITY = """
        OR (name = 'synchronous_commit' AND setting IN ('off', 'local'))
 """
 # The next number drawn must lie above `taken`.
-SEQUENCE = f"""
-    SELECT seqcache, seqincrement, seqcycle, ({LAST_DRAWN}) AS last_drawn,
+SEQUENCE = """
+    SELECT seqcache, seqincrement, seqcycle,
+           (SELECT last_value - (NOT is_called)::int FROM log_position) AS last_drawn,
            greatest(last_sent_id, (SELECT max(id) FROM log_records)) AS taken
     FROM pg_sequence CROSS JOIN streamer_state WHERE seqrelid = 'log_position'::regclass
-"""  # noqa: S608 (no value is put in)
+"""
 PUT_FORWARD = (
     "SELECT setval('log_position', greatest((SELECT last_value FROM log_position),"
     " (SELECT max(id) FROM log_records), (SELECT last_sent_id FROM streamer_state)))"

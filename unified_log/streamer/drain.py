@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 import psycopg
 
-from unified_log import spans, terms
+from unified_log import spans
 from unified_log.errors import Overtaken
 from unified_log.faults import reached
 from unified_log.log import Log, Packed, Staged, packed
@@ -27,10 +27,10 @@ NEXT_BATCH = """
 # In binary: parsing a thousand ids as text would take a third of the statement's time.
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%b)"
 # Compare-and-set, and only for the leader of the newest term.
-MOVE_LAST_SENT = f"""
+MOVE_LAST_SENT = """
     UPDATE streamer_state SET last_sent_id = %s, records_sent = records_sent + %s
-    WHERE last_sent_id = %s AND ({terms.NEWEST}) = %s
-"""  # noqa: S608 (no value is put in)
+    WHERE last_sent_id = %s AND (SELECT term FROM terms ORDER BY after DESC LIMIT 1) = %s
+"""
 
 
 class BatchStep(Enum):

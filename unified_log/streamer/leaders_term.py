@@ -8,14 +8,13 @@ import secrets
 import psycopg
 
 from unified_log.errors import Unavailable
-from unified_log.log import LARGEST_ID
 from unified_log.terms import TERM_BYTES, StateLost, Term, last_sent
 
 REPLACED_KEPT = 100
 
 # Refused when more was sent than last_sent says: a later term began, or the next record is not
 # staged. (A row and its record commit together; records are deleted as they are sent, in order.)
-BEGIN = f"""
+BEGIN = """
     INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
     WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
       AND coalesce((
@@ -24,15 +23,15 @@ BEGIN = f"""
       ), true)
     ON CONFLICT (after) DO UPDATE
     SET term = excluded.term, began_at = excluded.began_at,
-        replaced = (ARRAY[terms.term] || terms.replaced)[1:{REPLACED_KEPT}]
+        replaced = (ARRAY[terms.term] || terms.replaced)[1:%(kept)s]
     RETURNING after
-"""  # noqa: S608
+"""
 # Nothing sent up to some position counts any longer: readers heal it from the tables.
-REVOKE = f"""
+REVOKE = """
     WITH gone AS (DELETE FROM terms RETURNING after, term, replaced)
-    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{REPLACED_KEPT}], '{{}}')
+    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:%(kept)s], '{}')
     FROM gone CROSS JOIN unnest(term || replaced) name
-"""  # noqa: S608
+"""
 # Nothing counts before it is committed as sent: so whoever stands past last_sent proves that more
 # was. Otherwise the next record was never sent, and its row was inserted without it.
 NEVER_SENT = """
@@ -42,19 +41,20 @@ NEVER_SENT = """
 """
 # Leaves such rows out, up to the next staged record: the next `prev` shows them as a gap. Only what
 # is settled: a transaction in flight may yet stage a lower one. Compare-and-set, since a leader may
-# be sending.
-LEAVE_OUT = f"""
+# be sending; and only where they were never sent, as NEVER_SENT asks. The number is the largest id.
+LEAVE_OUT = """
     UPDATE streamer_state SET last_sent_id = bare.last, records_sent = records_sent + bare.rows
     FROM (
         SELECT max(id) AS last, count(*) AS rows FROM log_records
         WHERE id > %(last_sent)s AND id <= %(settled)s AND id < coalesce(
-            (SELECT min(id) FROM staged_log_records WHERE id > %(last_sent)s), {LARGEST_ID}
+            (SELECT min(id) FROM staged_log_records WHERE id > %(last_sent)s), 9223372036854775807
         )
     ) bare
     WHERE last_sent_id = %(last_sent)s AND bare.rows > 0
-      AND EXISTS ({NEVER_SENT})
+      AND NOT EXISTS (SELECT FROM checkpoints WHERE position > last_sent_id)
+      AND NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
     RETURNING bare.rows
-"""  # noqa: S608 (no value is put in)
+"""
 OWN = "INSERT INTO terms (after, term, replaced) VALUES (%s, %s, %s)"
 START = "SELECT cell_start()"
 
@@ -66,7 +66,7 @@ def begin_term(connection: psycopg.Connection) -> Term:
     next row was inserted without its record.
     """
     name = _draw()
-    if row := connection.execute(BEGIN, {"term": name}).fetchone():
+    if row := connection.execute(BEGIN, {"term": name, "kept": REPLACED_KEPT}).fetchone():
         return Term(name, row[0])
     if row := connection.execute(NEVER_SENT).fetchone():
         raise Unavailable(
@@ -94,7 +94,7 @@ def revoke(connection: psycopg.Connection, upto: int) -> None:
     `upto` is at most `last_sent`. The leader loses its term and begins another.
     """
     with connection.transaction():
-        [(replaced,)] = connection.execute(REVOKE)
+        [(replaced,)] = connection.execute(REVOKE, {"kept": REPLACED_KEPT})
         [(start,)] = connection.execute(START)
         connection.execute(OWN, [start, _draw(), replaced])
         if upto > start:

@@ -6,7 +6,6 @@ from tests.mutants.mutant import Mutant
 
 log = partial(Mutant, file="unified_log/log/stream.py", tests="services/test_appending.py")
 decode = partial(Mutant, file="unified_log/log/entries.py", tests="fast/test_decode.py")
-terms = partial(Mutant, file="unified_log/terms.py", tests="services/test_terms.py")
 term = partial(Mutant, file="unified_log/streamer/leaders_term.py", tests="services/test_terms.py")
 known = partial(Mutant, file="unified_log/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
@@ -46,10 +45,11 @@ MUTANTS = [
         "WHERE true",
         tests="services/test_broken_by_hand.py",
     ),
-    terms(
+    term(
         "the oldest term is taken for the newest",
-        'NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"',
-        'NEWEST = "SELECT term FROM terms ORDER BY after LIMIT 1"',
+        "(SELECT term FROM terms ORDER BY after DESC LIMIT 1) = %s",
+        "(SELECT term FROM terms ORDER BY after LIMIT 1) = %s",
+        file="unified_log/streamer/drain.py",
         tests="services/test_terms.py::"
         "test_a_crash_after_sending_leaves_entries_that_nobody_believes",
     ),

@@ -8,7 +8,7 @@ problems = partial(Mutant, file="watch/problems.py", tests="fast/test_problems.p
 absence = partial(Mutant, file="watch/absence.py", tests="fast/test_absence.py")
 events = partial(Mutant, file="watch/events.py", tests="fast/test_watch_events.py")
 history = partial(Mutant, file="watch/history.py", tests="fast/test_watch_page.py")
-facts = partial(Mutant, file="watch/derived.py", tests="services/test_facts.py")
+facts = partial(Mutant, file="watch/facts.sql", tests="services/test_facts.py")
 guards = partial(Mutant, file="watch/guards.py", tests="services/test_watch_hostile.py")
 server = partial(Mutant, file="watch/server.py", tests="services/test_watch_server.py")
 looks = partial(Mutant, file="watch/watching.py", tests="services/test_watch_looks.py")
@@ -41,8 +41,8 @@ MUTANTS = [
     ),
     facts(
         "a receipt that waits for nobody waits for a person",
-        "SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT",
-        "SELECT FROM receipts WHERE outcome = 'dead' LIMIT",
+        "WHERE outcome = 'dead' AND dropped_at IS NULL AND replay_at IS NULL LIMIT",
+        "WHERE outcome = 'dead' LIMIT",
         tests="services/test_facts_receipts.py",
     ),
     guards(
