@@ -186,7 +186,7 @@ def main() -> None:
     if config.log_format == logs.JSON:
         logs.configure(config.log_level, logs.JSON)
     try:
-        telemetry.begin(config, "reconciler")
+        telemetry.configure(config, "reconciler")
         with telemetry.stage("reconcile"):
             status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:

@@ -56,7 +56,7 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the database is down."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
-    service.begin(config)
+    service.configure(config)
     refuse_a_taken_port(config.api_host, config.api_port)
     refuse_the_wrong_database(config.postgres_url, config.cell)
     server = Server(

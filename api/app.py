@@ -13,9 +13,8 @@ from api.pruning import Pruner
 from api.slow_clients import SlowClients
 from api.traces import name_traces
 from api.views import routes
-from rocket_rides import settings, telemetry
+from rocket_rides import service, settings, telemetry
 from rocket_rides.parent_death import die_with_parent
-from rocket_rides.service import begin
 from unified_log.process import Stop
 
 
@@ -38,7 +37,7 @@ class Api(Flask):
 def create_app() -> Flask:
     """One worker's application, with its own pool of connections."""
     config = settings.load()
-    begin(config)
+    service.configure(config)
     name_traces()
     die_with_parent()
     forget_variables()
@@ -52,9 +51,9 @@ def create_app() -> Flask:
     database = app.extensions["database"] = Database(config)
     app.after_request(Outages(database).note)
     app.after_request(end_unread)
-    telemetry.begin(config, "api")
+    telemetry.configure(config, "api")
     telemetry.instrument_api(app, database.engine)
     app.before_request(refuse_ambiguous)
-    Pruner(config, Stop()).begin()
+    Pruner(config, Stop()).start()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

@@ -11,15 +11,15 @@ LIMIT = 100_000
 # The receipts stand in no checkpoint: they are the group, whose lag is in rides.
 CONSUMERS = """
     SELECT kind, name, total_distance, ratings, stars, position, last_ride_id, last_redis_id,
-           entries_not_ours, records_behind, seconds_behind, recounts,
+           entries_ignored, records_behind, seconds_behind, recounts,
            json_build_object('undecided', held_out, 'dropped', dropped) AS held_out, newest.*
     FROM (
-        SELECT kind, name, standings.position, last_redis_id, entries_not_ours, records_behind,
+        SELECT kind, name, standings.position, last_redis_id, entries_ignored, records_behind,
                seconds_behind, recounts, held_out, dropped
         FROM standings(%(limit)s) JOIN checkpoints USING (kind, name)
         UNION ALL
         SELECT 'group', 'receipts', position, NULL,
-               (SELECT coalesce(sum(entries_not_ours), 0)::bigint FROM receipts_workers), pending,
+               (SELECT coalesce(sum(entries_ignored), 0)::bigint FROM receipts_workers), pending,
                CASE WHEN oldest_at IS NULL THEN 0
                     WHEN isfinite(oldest_at)
                     THEN greatest(0, round(extract(epoch FROM now() - oldest_at), 3)) END,

@@ -83,7 +83,7 @@ class Pruner:
         self._stop = stop
         self._every = every
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Run in a thread that ends with the process."""
         Thread(target=self.run, name="pruning", daemon=True).start()
 

@@ -85,7 +85,7 @@ def _row(each: Told) -> tuple[str, ...]:
     health = count(len(each.wrong), "problem") if each.wrong else "well"
     if (known := each.database) is None:
         return DASH, health if each.facts else "away", DASH, DASH, DASH, each.url
-    ours = [reader for reader in known.readers if reader.is_ours]
+    ours = [reader for reader in known.readers if reader.is_own]
     behind = max((reader.seconds_behind or 0 for reader in ours), default=0)
     total = DASH if each.total is None else metres(each.total)
     return number(each.cell), health, number(known.rides.taken), total, age(behind), each.url

@@ -14,7 +14,7 @@ def main(handler: type[H], description: str | None, called: str = "consumer") ->
 
     def run() -> None:
         name = running.parse_name(running.program(), description)
-        config, stop = service.begin_consumer(name, called)
+        config, stop = service.configure_consumer(name, called)
         running.run(name, handler, [Report(name)], config, stop, config.crash_rate)
 
     service.run(run)

@@ -59,7 +59,7 @@ def start(given: argparse.Namespace, origins: Mapping[str, Path]) -> None:
     )
     fleet = Fleet(printer)
     if in_json:
-        service.begin(config)
+        service.configure(config)
     quiet = (given.quiet or "").split(",")
     for each in expand_processes(wanted, concurrency, quiet=quiet, port=port):
         fleet.add_process(each.name, each.cmd, each.quiet, os.environ | IN_UTF8 | each.env)

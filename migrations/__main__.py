@@ -22,7 +22,7 @@ def main() -> None:
     """Migrate the database that the settings name."""
     process.take_no_arguments("migrations", __doc__)
     config = settings.load()
-    service.begin(config)
+    service.configure(config)
     stop = service.stop_on_signals()
     done = False
 

@@ -15,7 +15,7 @@ from unified_log.process import Stop
 logger = logging.getLogger(__name__)
 
 
-def begin(config: Settings, **about: str) -> None:
+def configure(config: Settings, **about: str) -> None:
     """Log to stdout, settle the local time, and have the garbage collector skip all imports.
 
     `about` are fields of each line, in JSON. What was imported is never garbage, and looking
@@ -44,9 +44,9 @@ def run(main: Callable[[], object]) -> None:
         sys.exit(1)
 
 
-def begin_consumer(name: str, service: str = "consumer") -> tuple[Settings, Stop]:
+def configure_consumer(name: str, service: str = "consumer") -> tuple[Settings, Stop]:
     """Begin the process of the consumer `name`; telemetry bears the name of the `service`."""
     config = settings.load()
-    begin(config, consumer=name)
-    telemetry.begin(config, service)
+    configure(config, consumer=name)
+    telemetry.configure(config, service)
     return config, stop_on_signals()

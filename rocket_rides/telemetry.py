@@ -3,7 +3,7 @@
 Requests, statements and webhooks have the spans that OpenTelemetry's own instrumentations make
 (`rocket_rides.instrumented`). Here is what those don't know: the traces of records, spans of
 batches and of a job's stages. While nothing is exported, no package of OpenTelemetry is imported,
-and a span is `NOTHING`: `rocket_rides.otlp` is imported only here, by `begin`.
+and a span is `NOTHING`: `rocket_rides.otlp` is imported only here, by `configure`.
 """
 
 import gc
@@ -38,7 +38,7 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 _exporter: "Exporter | None" = None
 
 
-def begin(config: Settings, service: str) -> None:
+def configure(config: Settings, service: str) -> None:
     """Export from now on, as `service`, if the settings say so.
 
     Call it after a fork, since exporting takes threads. If nothing can be exported, because a
@@ -58,7 +58,7 @@ def begin(config: Settings, service: str) -> None:
             exporter = Exporter(f"rocket-rides-{service}", trouble)
             spans.register(exporter.batch_sent, exporter.batch_taken)
             _exporter = exporter
-        gc.freeze()  # as `service.begin` did with what was imported by then
+        gc.freeze()  # as `service.configure` did with what was imported by then
 
 
 def is_on() -> bool:

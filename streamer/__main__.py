@@ -16,8 +16,8 @@ def main() -> None:
     """Run the streamer until SIGTERM or SIGINT."""
     process.take_no_arguments("streamer", __doc__)
     config = settings.load()
-    service.begin(config)
-    telemetry.begin(config, "streamer")
+    service.configure(config)
+    telemetry.configure(config, "streamer")
     leading.run(config, service.stop_on_signals(), config.double_send_rate)
 
 

@@ -42,7 +42,7 @@ CLAIMS = {
     "exact": Claim("Totals are exact: no sum is rounded.", "rocket_rides/distance.py", 7),
     "true-entries": Claim(
         "Only entries committed by this database's streamer count.",
-        "unified_log/readers/ours.py",
+        "unified_log/readers/committed.py",
         10,
     ),
     "minutes": Claim(

@@ -68,8 +68,8 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     """
     process.take_no_arguments("watch", __doc__)
     config = settings.load()
-    service.begin(config)
-    telemetry.begin(config, "watch")
+    service.configure(config)
+    telemetry.configure(config, "watch")
     log_no_bad_requests()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())  # until it serves

@@ -29,7 +29,7 @@ def expected(database: Database) -> Iterator[tuple[str, bool]]:
     if begun:
         yield RECEIPTS, database.receipts.workers > 0
     for reader in database.readers:
-        if reader.is_ours and reader.kind != "rollup":
+        if reader.is_own and reader.kind != "rollup":
             yield called(reader), reader.processes != 0
 
 

@@ -138,7 +138,7 @@ def _counted(reader: Reader, before: Counts, now: Counts) -> Iterator[Told]:
         healed = count(records, "record") + (f", {metres(distance)} m" if distance else "")
         times = "a gap" if gaps == 1 else f"{number(gaps)} gaps"
         yield "healed", f"{name} healed {times}: {healed}"
-    if strange := rise(before.entries_not_ours, now.entries_not_ours):
+    if strange := rise(before.entries_ignored, now.entries_ignored):
         entries = "an entry" if strange == 1 else count(strange, "entry")
         yield "news", f"{name} skipped {entries} not committed by our streamer"
 

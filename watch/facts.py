@@ -56,7 +56,7 @@ class Counts:
     distance_healed: Decimal
     resends_skipped: int
     entries_malformed: int
-    entries_not_ours: int
+    entries_ignored: int
     entries_passed: int  # records of types that it does not handle
     crashes_injected: int
     resets_applied: int
@@ -87,7 +87,7 @@ class Reader:
     dropped: int = 0  # given up
 
     @property
-    def is_ours(self) -> bool:
+    def is_own(self) -> bool:
         return self.processes is not None
 
 
@@ -158,7 +158,7 @@ class Receipts:
     queued: int = 0
     in_flight: int = 0
     waiting: int = 0  # for their next attempt
-    entries_not_ours: int = 0  # as of a reader
+    entries_ignored: int = 0  # as of a reader
     entries_passed: int = 0
     entries_malformed: int = 0
 

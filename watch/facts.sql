@@ -83,7 +83,7 @@ readers AS (
             'gaps_healed', gaps_healed, 'records_healed', records_healed,
             'distance_healed', coalesce(distance_healed, 0), 'resends_skipped', resends_skipped,
             'entries_malformed', entries_malformed,
-            'entries_not_ours', entries_not_ours, 'entries_passed', entries_passed,
+            'entries_ignored', entries_ignored, 'entries_passed', entries_passed,
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied
         )
     ) ORDER BY kind, name), '[]') AS told
@@ -155,7 +155,7 @@ receipts_told AS (
         'workers', (SELECT count(DISTINCT name) FROM sessions
                     WHERE starts_with(name, 'receipts ')),
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
-        'entries_not_ours', done.entries_not_ours, 'entries_malformed', done.entries_malformed,
+        'entries_ignored', done.entries_ignored, 'entries_malformed', done.entries_malformed,
         'entries_passed', done.entries_passed,
         'dead', (SELECT count(*) FROM (
             SELECT FROM receipts
@@ -179,7 +179,7 @@ receipts_told AS (
     ) AS told
     FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
                  coalesce(sum(dead), 0) AS given_up,
-                 coalesce(sum(entries_not_ours), 0) AS entries_not_ours,
+                 coalesce(sum(entries_ignored), 0) AS entries_ignored,
                  coalesce(sum(entries_malformed), 0) AS entries_malformed,
                  coalesce(sum(entries_passed), 0) AS entries_passed
           FROM receipts_workers) done

@@ -79,7 +79,7 @@ def _seen(facts: Facts, at: float) -> Bucket:
     database = facts.database
     if database is None:
         return Bucket(at, None, None, None)
-    ours = [reader for reader in database.readers if reader.is_ours]
+    ours = [reader for reader in database.readers if reader.is_own]
     return Bucket(
         at,
         database.rides.taken,

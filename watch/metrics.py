@@ -58,7 +58,7 @@ HELP = {
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Records sent again, and skipped.",
     "reader_entries_malformed_total": "Malformed entries that it has met.",
-    "reader_entries_not_ours_total": "Entries skipped, which our streamer did not commit.",
+    "reader_entries_ignored_total": "Entries skipped, which our streamer did not commit.",
     "reader_entries_passed_total": "Records of types that it does not handle.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
     "reader_resets_applied_total": "Resets and recounts that it has applied.",
@@ -217,7 +217,7 @@ def _counts(counts: Counts, labels: Labels) -> Iterator[Sample]:
     yield "reader_healed_meters_total", counts.distance_healed, labels
     yield "reader_resends_skipped_total", counts.resends_skipped, labels
     yield "reader_entries_malformed_total", counts.entries_malformed, labels
-    yield "reader_entries_not_ours_total", counts.entries_not_ours, labels
+    yield "reader_entries_ignored_total", counts.entries_ignored, labels
     yield "reader_entries_passed_total", counts.entries_passed, labels
     yield "reader_crashes_injected_total", counts.crashes_injected, labels
     yield "reader_resets_applied_total", counts.resets_applied, labels
@@ -238,7 +238,7 @@ def _receipts(receipts: Receipts) -> Iterator[Sample]:
     yield "receipts_workers", receipts.workers, {}
     labels = {"kind": "group", "reader": "receipts"}  # as in GET /consumers
     yield "reader_entries_malformed_total", receipts.entries_malformed, labels
-    yield "reader_entries_not_ours_total", receipts.entries_not_ours, labels
+    yield "reader_entries_ignored_total", receipts.entries_ignored, labels
     yield "reader_entries_passed_total", receipts.entries_passed, labels
 
 
@@ -257,7 +257,7 @@ def _run(run: CompletedRun, at: datetime) -> Iterator[Sample]:
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:
     """At most MOST_READERS of them, ours first, so that others can't crowd ours out."""
-    first = sorted(readers, key=lambda reader: (not reader.is_ours, reader.kind, reader.name))
+    first = sorted(readers, key=lambda reader: (not reader.is_own, reader.kind, reader.name))
     return first[:MOST_READERS]
 
 

@@ -84,7 +84,7 @@ def notices(facts: Facts) -> list[str]:
     late = [
         f"{called(reader)} ({age(reader.seconds_behind)})"
         for reader in facts.database.readers
-        if not reader.is_ours and (reader.seconds_behind or 0) > OTHERS_LATE
+        if not reader.is_own and (reader.seconds_behind or 0) > OTHERS_LATE
     ]
     if late:
         found.append(
@@ -206,6 +206,6 @@ def _late(database: Database) -> Iterator[Problem]:
             "lags",
         )
         for reader in database.readers
-        if reader.is_ours and (reader.seconds_behind or 0) > LATE
+        if reader.is_own and (reader.seconds_behind or 0) > LATE
     ]
     yield from _few(late, "more readers are behind")

@@ -95,7 +95,7 @@ def main(install: attempts.Install = lambda *_: None) -> None:
     """Run the reconciler until SIGTERM or SIGINT; `install` may install what a run lacks."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
-    service.begin(config)
+    service.configure(config)
     stop = service.stop_on_signals()
     Reconciler(config, stop, install=install).run()
 

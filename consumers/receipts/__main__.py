@@ -28,7 +28,7 @@ from unified_log.readers import running
 def main() -> None:
     """Run the worker NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.receipts", __doc__)
-    config, stop = service.begin_consumer(name, "receipts")
+    config, stop = service.configure_consumer(name, "receipts")
     telemetry.instrument_client()
     secrets = settings.require_signing_secrets(config)
     try:

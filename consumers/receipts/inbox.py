@@ -18,7 +18,7 @@ from consumers.rides import TYPE, ride
 from unified_log import spans
 from unified_log.database import one_row
 from unified_log.log import Entry, Invalid, decode
-from unified_log.readers.ours import KnownTerms, NotOurs, is_ours
+from unified_log.readers.committed import Ignored, KnownTerms, is_committed
 from unified_log.readers.report import Report
 from unified_log.tracing import Trace, fields
 from unified_log.words import count
@@ -82,12 +82,12 @@ class Inbox:
     def _take_in(self, entries: list[Entry]) -> None:
         bounds = self._terms.learn(self._terms.ask(self.connection).fetchone())
         rides: dict[int, Trace | None] = {}
-        passed, not_ours = 0, NotOurs()
+        passed, ignored = 0, Ignored()
         for entry in entries:
             try:
                 record = decode(entry.fields)
-                if not is_ours(record, bounds):
-                    not_ours.add(record, bounds)
+                if not is_committed(record, bounds):
+                    ignored.add(record, bounds)
                 elif record.type == RIDE:
                     rides[ride(record).id] = record.trace
                 else:
@@ -99,13 +99,13 @@ class Inbox:
             "traceparents": [trace and trace.parent for trace in rides.values()],
             "tracestates": [trace and trace.state for trace in rides.values()],
             "worker": self.group.member,
-            "not_ours": not_ours.total,
+            "ignored": ignored.total,
             "passed": passed,
         }
         traces = filter(None, rides.values())
         with spans.batch_taken(self.group.log.name, self.group.name, len(rides), traces):
             [queued] = one_row(self.connection.execute(INBOX, values))
-        self.report.not_ours(not_ours)
+        self.report.ignored(ignored)
         if queued:
             self.has_news(max(rides) <= bounds.last_sent)
         self.group.acknowledge([entry.redis_id for entry in entries])

@@ -28,10 +28,10 @@ INBOX = """
         ) AS entry (id, traceparent, tracestate) USING (id) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, entries_not_ours, entries_passed)
-        SELECT %(worker)s, %(not_ours)s, %(passed)s WHERE %(not_ours)s > 0 OR %(passed)s > 0
+        INSERT INTO receipts_workers AS worker (name, entries_ignored, entries_passed)
+        SELECT %(worker)s, %(ignored)s, %(passed)s WHERE %(ignored)s > 0 OR %(passed)s > 0
         ON CONFLICT (name) DO UPDATE SET
-            entries_not_ours = worker.entries_not_ours + excluded.entries_not_ours,
+            entries_ignored = worker.entries_ignored + excluded.entries_ignored,
             entries_passed = worker.entries_passed + excluded.entries_passed
     )
     SELECT count(*) FROM queued

@@ -102,7 +102,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 def main() -> None:
     """Run the rollup until SIGTERM or SIGINT."""
     process.take_no_arguments("consumers.rollup", __doc__)
-    run(*service.begin_consumer(NAME, "rollup"))
+    run(*service.configure_consumer(NAME, "rollup"))
 
 
 if __name__ == "__main__":

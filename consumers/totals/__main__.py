@@ -3,9 +3,9 @@
 Beside the metres it counts the rides: a lost and a doubled ride of one length would cancel in them.
 It guarantees that every ride counts once. The log may repeat a ride (it is skipped), lose one (the
 chain shows the gap, which is summed from the rides), or contain entries that are malformed, foreign
-or uncommitted (they tell nothing: `unified_log.readers.ours`); the total and the checkpoint move in
-one transaction. Nothing counts before the streamer has committed it, so
-everything that is counted or healed is settled. Should the total be wrong anyway, a reconciliation
+or uncommitted (they are ignored: `unified_log.readers.committed`); the total and the checkpoint
+move in one transaction. Nothing counts before the streamer has committed it, so everything that is
+counted or healed is settled. Should the total be wrong anyway, a reconciliation
 asks for a reset, which is applied once, before the next batch and in a transaction of its own, and
 leaves the exact total of the rides up to the checkpoint.
 
@@ -28,7 +28,7 @@ from unified_log.readers.report import Report
 def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers.totals", __doc__)
-    config, stop = service.begin_consumer(name)
+    config, stop = service.configure_consumer(name)
     report = RideByRide(name) if config.print_rides else Report(name)
     running.run(name, Total, [report, resets], config, stop, config.crash_rate)
 

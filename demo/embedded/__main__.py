@@ -47,7 +47,7 @@ def main() -> None:
     """Run the process `servers` of the Procfile."""
     process.take_no_arguments("demo.embedded", __doc__)
     config = settings.load()
-    service.begin(config)
+    service.configure(config)
     stop = service.stop_on_signals()
     os.umask(0o022)  # the servers' user, who is not root, has to get into the data folder
     try:
@@ -100,7 +100,7 @@ def run(
                 if status:
                     raise SystemExit(status)
                 is_migrated = True
-                welcome.begin(config, stop)
+                welcome.start(config, stop)
     finally:
         if migration:
             migration.kill()  # it is one transaction

@@ -37,7 +37,7 @@ In a second terminal{{where}}:
 {RULE}"""
 
 
-def begin(config: Settings, stop: Stop) -> None:
+def start(config: Settings, stop: Stop) -> None:
     """Wait for the fleet in a thread of its own: a server that hangs must not delay others."""
     # Without honcho nobody is watching, or the fleet is used in some other way.
     if os.environ.get(NAME):

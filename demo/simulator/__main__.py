@@ -137,7 +137,7 @@ def main() -> int:
     """Return 1 if all `--rides` were answered and one of them was refused, else 0."""
     given = arguments()
     config = settings.load()
-    service.begin(config)
+    service.configure(config)
 
     outcomes = Outcomes()
     with suppress(asyncio.CancelledError):  # by a signal before it began to post

@@ -158,7 +158,7 @@ class Core(System):
         me = s.consumer
         require(me.entries is None and known <= s.last_sent and s.backup is None)
         entries = tuple(entry for entry in s.log if entry.redis_id > me.redis_id)[:count]
-        told = (e.ride.id for e in entries if e.ride.id <= s.last_sent and self.is_ours(s, e))
+        told = (e.ride.id for e in entries if e.ride.id <= s.last_sent and self.is_committed(s, e))
         tells_more = known > max([me.ride_id, *told]) and len(entries) < count
         tells_more = tells_more and self.broken != "no-heal"
         require(entries or tells_more or end(s.log) < me.redis_id)
@@ -172,7 +172,7 @@ class Core(System):
             return s.but(consumer=Consumer(0, me.ride_id, me.distance))
         at, last, distance = me.redis_id, me.ride_id, me.distance
         for entry in me.entries or ():
-            ours = self.is_ours(s, entry)
+            ours = self.is_committed(s, entry)
             if ours and entry.ride.id > s.last_sent and self.broken != "past-last-sent":
                 break
             at = entry.redis_id
@@ -194,7 +194,7 @@ class Core(System):
         require(s.consumer.entries is not None)
         return s.but(consumer=s.consumer.but(entries=None, known=0))
 
-    def is_ours(self, s: State, entry: Entry) -> bool:
+    def is_committed(self, s: State, entry: Entry) -> bool:
         return self.broken == "no-terms" or is_true(s, entry)
 
     # Faults.

@@ -166,8 +166,8 @@ CREATE TABLE receipts_workers (
     -- Rides that the log did not bring: the sweep put them into the inbox.
     swept bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_swept CHECK (swept >= 0),
     -- As in checkpoints; an entry that is read again after a crash counts again.
-    entries_not_ours bigint NOT NULL DEFAULT 0
-        CONSTRAINT receipts_workers_entries_not_ours CHECK (entries_not_ours >= 0),
+    entries_ignored bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_entries_ignored CHECK (entries_ignored >= 0),
     entries_malformed bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_entries_malformed CHECK (entries_malformed >= 0),
     entries_passed bigint NOT NULL DEFAULT 0

@@ -15,9 +15,9 @@ from rocket_rides.distance import MOST, is_exact
 from tests.support.entries import RIDE, fields
 from tests.support.properties import always, briefly
 from unified_log.log import LARGEST_ID, Entry, Invalid, decode
+from unified_log.readers.committed import Bounds
 from unified_log.readers.digest import Digest, digest
 from unified_log.readers.gaps import Gap
-from unified_log.readers.ours import Bounds
 from unified_log.terms import Range, Terms
 from unified_log.tracing import Trace
 
@@ -161,9 +161,9 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
 
     # Each entry is one thing, and the batch ends before what is not committed.
     count = passed(entries, result)
-    not_taken = result.skipped + result.passed + len(result.malformed) + result.not_ours.total
+    not_taken = result.skipped + result.passed + len(result.malformed) + result.ignored.total
     assert count == len(result.records) + not_taken
-    assert set(result.not_ours.foreign) <= {FOREIGN, b""}
+    assert set(result.ignored.foreign) <= {FOREIGN, b""}
     for entry in entries[count : count + 1]:
         assert decode(entry.fields).id > history.last_sent
 

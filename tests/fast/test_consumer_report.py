@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unified_log.readers.ours import NotOurs
+from unified_log.readers.committed import Ignored
 from unified_log.readers.report import Report
 from unified_log.readers.round import Round
 from unified_log.readers.running import consumer_name
@@ -31,11 +31,11 @@ def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
 ) -> None:
     report = Report("me")
     for number in range(1000):
-        report.entries(Round(not_ours=NotOurs(uncommitted=Counter({b"%d" % number: 1}))))
+        report.entries(Round(ignored=Ignored(uncommitted=Counter({b"%d" % number: 1}))))
     caplog.clear()
     for _ in range(3):
-        stranger = NotOurs(foreign=Counter({b"stranger": 5}), uncommitted=Counter({NO_TERM: 7}))
-        report.entries(Round(not_ours=stranger))
+        stranger = Ignored(foreign=Counter({b"stranger": 5}), uncommitted=Counter({NO_TERM: 7}))
+        report.entries(Round(ignored=stranger))
     first, second = caplog.messages
     assert first.startswith("me skipped 5 entries from another database")
     assert second.startswith("me skipped 7 entries without a term, as versions before terms")

@@ -7,9 +7,9 @@ import pytest
 from consumers.rides import Ride, ride
 from tests.support.entries import RIDE, fields
 from unified_log.log import Entry
+from unified_log.readers.committed import Bounds
 from unified_log.readers.digest import Digest, digest
 from unified_log.readers.gaps import Gap
-from unified_log.readers.ours import Bounds
 from unified_log.terms import Range
 
 OURS = {b"": Range(0, 0), b"old": Range(0, 4), b"new": Range(4, 9)}
@@ -58,15 +58,15 @@ def test_a_record_past_last_sent_ends_the_batch_and_is_read_again() -> None:
 def test_an_id_outside_its_terms_range_is_passed_and_counted_as_never_committed() -> None:
     result = read(entry(11, 4, 3), entry(12, 10, 9), entry(13, 5, 4, b"old"))
     assert (result.records, result.skipped, result.last_redis_id) == ([], 0, "13-0")
-    assert result.not_ours.uncommitted == {b"new": 2, b"old": 1}
-    assert result.not_ours.foreign == {}
+    assert result.ignored.uncommitted == {b"new": 2, b"old": 1}
+    assert result.ignored.foreign == {}
 
 
 def test_a_term_that_is_not_ours_is_foreign_and_shows_no_gap() -> None:
     result = read(entry(11, 8, 7, b"theirs"), entry(12, 99, 98, b"theirs"), last_sent=8)
     assert (result.records, result.gaps, result.last_redis_id) == ([], [], "12-0")
-    assert result.not_ours.foreign == {b"theirs": 2}
-    assert result.not_ours.total == 2
+    assert result.ignored.foreign == {b"theirs": 2}
+    assert result.ignored.total == 2
 
 
 def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:

@@ -19,7 +19,7 @@ PROGRAM = """
 import logging, sys, threading, warnings
 from decimal import Decimal
 from rocket_rides import logs, service, settings
-service.begin(settings.load(), consumer="main")
+service.configure(settings.load(), consumer="main")
 logger = logging.getLogger("program")
 logger.info("counted", extra={"trace_ids": ["a", "b"], "sum": Decimal("0.1"), "what": object()})
 logger.warning("two\\nlines", extra={"ride_id": 5, "trace_id": "a"})
@@ -46,7 +46,7 @@ REFUSED = f"{PROGRAM}\nservice.run(lambda: sys.exit('refused: ü'))"
 FULL = """
 import sys
 from rocket_rides import logs, service, settings
-service.begin(settings.load())
+service.configure(settings.load())
 try:
     logs.say("a report")
 except OSError as error:
@@ -156,7 +156,7 @@ def test_the_fleets_output_is_objects_also_where_a_program_writes_none() -> None
 HOSTILE = r"""
 import logging
 from rocket_rides import service, settings
-service.begin(settings.load())
+service.configure(settings.load())
 text = "\x1b[2J\x9b1m\u202e\r"
 logging.warning("one %s\ntwo", text)
 try:

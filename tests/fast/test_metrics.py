@@ -59,7 +59,7 @@ def test_what_is_told_is_what_is_known() -> None:
         ("receipts_queued", ""): 13,
         ("receipts_in_flight", ""): 8,
         ("receipts_waiting", ""): 4,
-        ("reader_entries_not_ours_total", "kind=group reader=receipts"): 14,
+        ("reader_entries_ignored_total", "kind=group reader=receipts"): 14,
         ("reader_entries_passed_total", "kind=total reader=consumer0"): 8,
         ("reader_entries_passed_total", "kind=group reader=receipts"): 16,
         ("reader_entries_malformed_total", "kind=group reader=receipts"): 15,
@@ -174,7 +174,7 @@ def test_a_stranger_cannot_crowd_out_the_fleets_own_readers() -> None:
     facts = with_readers(*crowd, *READERS)
     told = {dict(labels)["reader"] for _, labels in series(facts) if "reader" in dict(labels)}
     assert len(told - {"receipts"}) == metrics.MOST_READERS
-    assert {reader.name for reader in READERS if reader.is_ours} <= told
+    assert {reader.name for reader in READERS if reader.is_own} <= told
     assert value(facts, "readers_left_out") == 1000 + len(READERS) - metrics.MOST_READERS
 
 

@@ -17,7 +17,7 @@ from rocket_rides.settings import PROJECT
 from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
 from unified_log import held_out, terms
 from unified_log.database import LAST_DRAWN
-from unified_log.readers.ours import BOUNDS
+from unified_log.readers.committed import BOUNDS
 from unified_log.sessions import READER, STARTING, STREAMER
 from unified_log.streamer.checks import SEQUENCE
 from unified_log.streamer.drain import MOVE_LAST_SENT

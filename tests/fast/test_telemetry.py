@@ -40,7 +40,7 @@ def test_a_process_that_exports_nothing_imports_nothing_for_it() -> None:
         trace = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         for process in {PROCESSES}:
             importlib.import_module(process)
-            telemetry.begin(settings.Settings(), "test")
+            telemetry.configure(settings.Settings(), "test")
             off = telemetry.NOTHING
             assert telemetry.stage("a") is telemetry.below(trace) is off
             assert telemetry.current(trace) is trace and telemetry.meter() is None
@@ -56,7 +56,7 @@ def test_without_its_packages_it_says_so_and_nothing_is_exported(
     """A platform may set the variable for all that runs there: no ride waits for its packages."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     monkeypatch.delitem(sys.modules, "rocket_rides.otlp", raising=False)
-    telemetry.begin(Settings(otel_exporter_otlp_endpoint=ENDPOINT), "test")
+    telemetry.configure(Settings(otel_exporter_otlp_endpoint=ENDPOINT), "test")
     assert not telemetry.is_on()
     [line] = caplog.messages
     assert line.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: ")
@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_said_in_one_line_and_nothing_is_exported(
     """The process goes on: others may have set it for their programs."""
     for name, value in {"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, **given}.items():
         monkeypatch.setenv(name, value)
-    telemetry.begin(load(), "test")
+    telemetry.configure(load(), "test")
     assert not telemetry.is_on()
     [line] = caplog.messages
     assert line.startswith(f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: {said}")
@@ -109,7 +109,7 @@ names = [name for name in names if name.isupper() and not any(part in name for p
 assert len(names) > 50, names
 gc.freeze()
 def use():
-    telemetry.begin(config, "test")
+    telemetry.configure(config, "test")
     if meter := telemetry.meter():
         meter.create_observable_gauge("a", [lambda _: [Observation(1.0, {})]])
     with spans.batch_sent("log", 1, [trace("a=1")]), telemetry.stage("b"):
@@ -146,7 +146,7 @@ def trace(state):
     return tracing.parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", state)
 """
 BEGUN = """
-telemetry.begin(config, "test")
+telemetry.configure(config, "test")
 """
 LINK = """
 from opentelemetry.trace import get_current_span

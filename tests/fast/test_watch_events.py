@@ -58,7 +58,7 @@ HEALED = counts(gaps_healed=1, records_healed=11, distance_healed=Decimal("6344.
         ),
         # Another database's, a lost history's, or sent by a leader that had been replaced.
         (
-            {"readers": (total(counts=counts(entries_not_ours=2)), *OTHERS)},
+            {"readers": (total(counts=counts(entries_ignored=2)), *OTHERS)},
             "consumer0 skipped 2 entries not committed by our streamer",
         ),
         (

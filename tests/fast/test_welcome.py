@@ -24,7 +24,7 @@ def test_a_fleet_that_hangs_is_not_waited_for_in_the_supervising_thread(
     with socket.create_server(("127.0.0.1", 0)) as api:
         config = Settings.model_construct(api_port=api.getsockname()[1])
         before = set(threading.enumerate())
-        welcome.begin(config, stop)
+        welcome.start(config, stop)
         [waiting] = set(threading.enumerate()) - before
         api.accept()
         stop.ask()

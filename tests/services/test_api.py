@@ -41,15 +41,15 @@ def test_an_answer_to_head_has_all_but_the_body(api: Api) -> None:
     assert not head[2]
 
 
-def test_a_consumer_without_a_total_and_with_many_entries_not_ours_is_shown(
+def test_a_consumer_without_a_total_and_with_many_entries_ignored_is_shown(
     api: Api, world: World
 ) -> None:
     world.consumer("consumer0")
     world.connection.execute("DELETE FROM consumer_states")
-    world.connection.execute("UPDATE checkpoints SET entries_not_ours = 3000000000")
+    world.connection.execute("UPDATE checkpoints SET entries_ignored = 3000000000")
     [shown, _] = api.client.get("/consumers").json()["consumers"]
     assert (shown["name"], shown["total_distance"]) == ("consumer0", None)
-    assert shown["entries_not_ours"] == 3_000_000_000
+    assert shown["entries_ignored"] == 3_000_000_000
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_what_is_sent_around_a_read_is_no_gap_and_no_strangers(world: World, whe
 
     consumer._log.read = read_and_send  # type: ignore[method-assign,assignment]
     done = consumer.run_once()
-    assert (len(done.records), done.healed, done.not_ours.total) == (1, [], 0)
+    assert (len(done.records), done.healed, done.ignored.total) == (1, [], 0)
 
 
 def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:

@@ -103,7 +103,7 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
     }  # fmt: skip
     assert reader(database, "fast").seconds_behind == 0
     assert reader(database, "slow").seconds_behind
-    ours = {each.name for each in database.readers if each.is_ours}
+    ours = {each.name for each in database.readers if each.is_own}
     assert ours == {"slow", "fast"}
 
 

@@ -36,7 +36,7 @@ STATES = {
 }  # fmt: skip
 WORKERS = """
     INSERT INTO receipts_workers
-        (name, delivered, dead, swept, entries_not_ours, entries_malformed, entries_passed)
+        (name, delivered, dead, swept, entries_ignored, entries_malformed, entries_passed)
     VALUES ('a', 20, 1, 2, 4, 0, 6), ('b', 30, 1, 3, 5, 1, 7)
 """
 
@@ -64,12 +64,12 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     assert (receipts.workers, receipts.delivered, receipts.swept) == (2, 50, 5)
     assert (receipts.queued, receipts.in_flight, receipts.waiting) == (2, 3, 3)
     assert (receipts.dead, receipts.being_sent_again, receipts.pending) == (2, 2, 6)
-    assert (receipts.entries_not_ours, receipts.entries_malformed) == (9, 1)
+    assert (receipts.entries_ignored, receipts.entries_malformed) == (9, 1)
     assert receipts.entries_passed == 13
     dead = [(letter.ride - world.start, letter.attempts) for letter in receipts.newest_dead]
     assert dead == [(7, 10), (3, 10)]
     assert receipts.newest_dead[0].reason == "status 410"
     [shown] = [each for each in all_shown(world) if each["kind"] == "group"]
-    assert (shown["records_behind"], shown["entries_not_ours"]) == (6, 9)
+    assert (shown["records_behind"], shown["entries_ignored"]) == (6, 9)
     assert receipts.oldest_undelivered_seconds is not None
     assert 60 <= receipts.oldest_undelivered_seconds < 70

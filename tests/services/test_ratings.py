@@ -186,7 +186,7 @@ def test_a_strangers_rating_is_not_counted(world: World) -> None:
     data = '{"id": 1, "ride_id": 1, "stars": 5}'
     world.log().redis.xadd(world.stream, named(1, data, 0, "f" * 16, "rating.create"))
     assert is_exact(world, reader)
-    assert (reader.handler.ratings, world.value("SELECT entries_not_ours FROM checkpoints")) == (
+    assert (reader.handler.ratings, world.value("SELECT entries_ignored FROM checkpoints")) == (
         0,
         1,
     )

@@ -155,7 +155,7 @@ def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_se
     kept = "SELECT reason FROM malformed_entries WHERE consumer_kind = 'receipts'"
     [[reason]] = world.connection.execute(kept).fetchall()
     assert reason == "no field 'id'"
-    counted = "SELECT entries_not_ours, entries_malformed FROM receipts_workers"
+    counted = "SELECT entries_ignored, entries_malformed FROM receipts_workers"
     assert world.connection.execute(counted).fetchone() == (2, 1)
     [request] = staff.receiver.requests
     assert (request.ride_id, json.loads(request.body)["data"]["distance"]) == (ride_id, 1)

@@ -178,7 +178,7 @@ def grown(world: World) -> dict[str, Done]:
         "delays": [1.0] * ROOM,
     }
     traces = dict.fromkeys(("traceparents", "tracestates"), [None] * len(lost))
-    lost_ones: Values = {"rides": lost, "worker": "one", "not_ours": 1, "passed": 1} | traces
+    lost_ones: Values = {"rides": lost, "worker": "one", "ignored": 1, "passed": 1} | traces
     return {
         "INBOX": Done(INBOX, lost_ones, 1),
         "TAKE": Done(TAKE, take(ALL), ROOM),

@@ -134,15 +134,15 @@ def test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides(world: 
 def test_what_a_repair_has_revoked_is_not_called_foreign(world: World) -> None:
     stranded(world)
     repair(world.connect())
-    not_ours = world.consumer("late").run_once().not_ours
-    assert not_ours.uncommitted.total() == not_ours.total > 0
+    ignored = world.consumer("late").run_once().ignored
+    assert ignored.uncommitted.total() == ignored.total > 0
 
 
 def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> None:
     world.send(1, 2, 3)
     world.connection.execute("ALTER SEQUENCE log_position RESTART")
     done = world.consumer().run_once()
-    assert (len(done.records), done.not_ours.total) == (3, 0)
+    assert (len(done.records), done.ignored.total) == (3, 0)
 
 
 def test_nothing_is_repaired_twice(world: World) -> None:

@@ -78,8 +78,8 @@ def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World)
         world.streamer().run_once()
     drain(world.streamer())
     done = consumer.run_once()
-    assert (done.skipped, done.not_ours.foreign) == (0, {})
-    assert done.not_ours.uncommitted.total() == 5
+    assert (done.skipped, done.ignored.foreign) == (0, {})
+    assert done.ignored.uncommitted.total() == 5
     assert exact(world, consumer)
 
 
@@ -91,5 +91,5 @@ def test_terms_that_are_all_gone_are_believed_no_longer(world: World) -> None:
         if distance == 1:
             catch_up(consumer)
     world.connection.execute("DELETE FROM terms")
-    assert consumer.run_once().not_ours.total == 1
+    assert consumer.run_once().ignored.total == 1
     assert exact(world, consumer)

@@ -51,7 +51,7 @@ class Desk:
         none = [None] * len(rides)
         traces = {"traceparents": none, "tracestates": none}
         [(count,)] = self.do(
-            INBOX, rides=[self.start + ride for ride in rides], not_ours=0, passed=0, **traces
+            INBOX, rides=[self.start + ride for ride in rides], ignored=0, passed=0, **traces
         )
         return int(count)
 

@@ -7,6 +7,6 @@ from rocket_rides import service, settings
 
 if __name__ == "__main__":
     config = settings.load()
-    service.begin(config)
+    service.configure(config)
     command = [sys.executable, "-c", sys.argv[1]]
     Reconciler(config, service.stop_on_signals(), command, first_pause=0.2).run()

@@ -20,7 +20,7 @@ from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World
 from unified_log import database, session_settings
 from unified_log.log import Log
-from unified_log.readers.ours import KnownTerms
+from unified_log.readers.committed import KnownTerms
 from unified_log.readers.report import Report
 
 T = TypeVar("T")

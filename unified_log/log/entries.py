@@ -83,7 +83,7 @@ class Invalid(ValueError):
 
 
 def decode(fields: list[bytes]) -> Record:
-    """Parse an entry, or raise Invalid. Whether it is ours is up to the caller."""
+    """Parse an entry, or raise Invalid. Whether it is committed is up to the caller."""
     trace = None
     match fields:
         case [  # in APPEND's order, and without a trace

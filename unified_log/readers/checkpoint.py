@@ -7,9 +7,9 @@ import psycopg
 
 from unified_log.database import one_row
 from unified_log.errors import Overtaken
+from unified_log.readers.committed import keep_malformed
 from unified_log.readers.digest import Digest
 from unified_log.readers.gaps import Healed, HealedSum
-from unified_log.readers.ours import keep_malformed
 
 MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name
@@ -39,7 +39,7 @@ MOVE = """
         records_healed = records_healed + %(records)s,
         resends_skipped = resends_skipped + %(skipped)s,
         entries_malformed = entries_malformed + %(malformed)s,
-        entries_not_ours = entries_not_ours + %(not_ours)s,
+        entries_ignored = entries_ignored + %(ignored)s,
         entries_passed = entries_passed + %(passed)s,
         refusals_in_a_row = %(held_out)s + CASE WHEN %(taken)s + %(records)s > 0 THEN 0
                                                 ELSE refusals_in_a_row END
@@ -153,7 +153,7 @@ class Checkpoint:
             **HealedSum.of(healed)._asdict(),
             "skipped": batch.skipped,
             "malformed": sum(new),
-            "not_ours": batch.not_ours.total,
+            "ignored": batch.ignored.total,
             "passed": batch.passed,
             "taken": taken,
             "held_out": held_out,

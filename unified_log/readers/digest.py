@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unified_log.log import Entry, Invalid, decode
+from unified_log.readers.committed import Bounds, Ignored, Malformed, is_committed
 from unified_log.readers.gaps import Gap
 from unified_log.readers.healing import Item, Types
-from unified_log.readers.ours import Bounds, Malformed, NotOurs, is_ours
 from unified_log.tracing import Trace
 
 
@@ -22,7 +22,7 @@ class Digest:
     gaps: list[Gap] = field(default_factory=list)
     skipped: int = 0
     malformed: list[Malformed] = field(default_factory=list)
-    not_ours: NotOurs = field(default_factory=NotOurs)
+    ignored: Ignored = field(default_factory=Ignored)
 
     @property
     def records(self) -> list[Any]:
@@ -44,7 +44,7 @@ def digest(
     `bounds` must have been read after the entries: else one of a term that has just begun would
     count as foreign.
 
-    An entry that is not ours tells nothing and is counted as not ours (`readers/ours.py`). Of
+    An entry that is not committed is ignored, and counted so (`readers/committed.py`). Of
     the others, one past `last_sent` is held: it ends the batch, because the streamer is about to
     commit it or will send it again. Nothing counts before it is committed. One at or below the
     reader's position is a re-send and is skipped; one whose `prev` is above it shows a gap. A
@@ -55,8 +55,8 @@ def digest(
     for entry in entries:
         try:
             record = decode(entry.fields)
-            if not is_ours(record, bounds):
-                result.not_ours.add(record, bounds)
+            if not is_committed(record, bounds):
+                result.ignored.add(record, bounds)
             elif record.id > bounds.last_sent:
                 break
             elif record.id <= result.position:

@@ -1,7 +1,7 @@
 """A reader: follows the log from a checkpoint, and hands its handler each of its records once.
 
-The reader knows the log: what was read, whether it is ours, what is missing, and when to wait. What
-becomes of the records is its handler's (`unified_log.readers.handler`).
+The reader knows the log: what was read, whether it is committed, what is missing, and when to wait.
+What becomes of the records is its handler's (`unified_log.readers.handler`).
 """
 
 import time
@@ -12,12 +12,12 @@ import psycopg
 from unified_log.database import is_alive, one_row
 from unified_log.log import Entry, Invalid, Log, as_numbers
 from unified_log.readers.checkpoint import Checkpoint, Place
+from unified_log.readers.committed import Bounds, KnownTerms
 from unified_log.readers.committing import Committing
 from unified_log.readers.digest import Digest, digest
 from unified_log.readers.gaps import Gap
 from unified_log.readers.handler import Handler
 from unified_log.readers.healing import PAGE, View, in_order
-from unified_log.readers.ours import Bounds, KnownTerms
 from unified_log.readers.round import Round
 from unified_log.readers.taking import Taking
 
@@ -91,7 +91,7 @@ class Reader(Generic[H]):
         return min(REST * self._took, LONGEST_REST) if rests else 0
 
     def _look(self, wait: float) -> Round:
-        """Read, ask which entries are ours, and take them.
+        """Read, ask which entries are committed, and take them.
 
         A read that reached the end of the stream, whatever it held, has seen everything that was
         sent before it: what it did not see is lost.
@@ -151,7 +151,7 @@ class Reader(Generic[H]):
             self._look_at = now + RARELY * max(1, now - began)
 
     def _ask(self) -> tuple[Bounds, bool]:
-        """How far the log is ours, and whether a repair is due. Raises StateLost.
+        """How far the log is committed, and whether a repair is due. Raises StateLost.
 
         Two questions in one round trip, since this is asked in every round.
         """

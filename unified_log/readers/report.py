@@ -4,8 +4,8 @@ import logging
 from collections import Counter
 from typing import Any
 
+from unified_log.readers.committed import Ignored
 from unified_log.readers.gaps import Healed, HealedSum
-from unified_log.readers.ours import NotOurs
 from unified_log.readers.reader import Reader
 from unified_log.readers.round import Round
 from unified_log.terms import NO_TERM
@@ -16,7 +16,7 @@ logger = logging.getLogger("consumer")
 
 TERMS_NAMED = 100
 # All are counted; only the first of each term are reported.
-IF_MORE_COME = "If entries_not_ours of its checkpoint goes on rising,"
+IF_MORE_COME = "If entries_ignored of its checkpoint goes on rising,"
 
 
 class Named:
@@ -66,7 +66,7 @@ class Report:
         if done.skipped:
             skipped = count(done.skipped, "record")
             logger.info("%s skipped %s that it had passed before", self._name, skipped)
-        self.not_ours(done.not_ours)
+        self.ignored(done.ignored)
 
     def news(self, done: Round, reader: Reader[Any]) -> None:
         """Report the gaps, and the batch in one line."""
@@ -89,7 +89,7 @@ class Report:
             healed.gap.upto,
         )
 
-    def not_ours(self, found: NotOurs) -> None:
+    def ignored(self, found: Ignored) -> None:
         """Report each term once; later entries under it are only counted."""
         uncommitted = found.uncommitted.copy()
         without_term = uncommitted.pop(NO_TERM, 0)

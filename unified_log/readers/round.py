@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from unified_log.readers.committed import Ignored, Malformed
 from unified_log.readers.gaps import Healed
 from unified_log.readers.held_out import HeldOut, Retried
-from unified_log.readers.ours import Malformed, NotOurs
 from unified_log.tracing import Trace
 
 
@@ -27,7 +27,7 @@ class Round:
     healed: list[Healed] = field(default_factory=list)  # in that order, too
     skipped: int = 0  # re-sends
     malformed: list[Malformed] = field(default_factory=list)
-    not_ours: NotOurs = field(default_factory=NotOurs)
+    ignored: Ignored = field(default_factory=Ignored)
     rewound: bool = False  # to the start of the log, which was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet
     repair: object = None  # what the handler reports about its repair

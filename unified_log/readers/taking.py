@@ -159,7 +159,7 @@ class Taking(Generic[H]):
             healed,
             batch.skipped,
             batch.malformed,
-            batch.not_ours,
+            batch.ignored,
         )
 
     def _heal(self, gap: Gap, missing: Sequence[Item]) -> Healed | None:

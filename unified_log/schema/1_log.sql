@@ -216,8 +216,8 @@ CREATE TABLE checkpoints (
     entries_passed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_passed CHECK (entries_passed >= 0),
     -- Entries that it skipped: another database's, never committed, or revoked by a repair.
-    entries_not_ours bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_entries_not_ours CHECK (entries_not_ours >= 0),
+    entries_ignored bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_entries_ignored CHECK (entries_ignored >= 0),
     gaps_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
     -- Of its own types.

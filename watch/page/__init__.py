@@ -106,12 +106,12 @@ class Page:
             "seen_at": seen_at,
             "totals": [reader for reader in readers if reader.kind == "total"],
             "rollup_reader": next((reader for reader in readers if reader.kind == "rollup"), None),
-            "others": [each for each in readers if each.is_ours and each.kind not in KINDS],
-            "guests": [reader for reader in slowest if not reader.is_ours],
+            "others": [each for each in readers if each.is_own and each.kind not in KINDS],
+            "guests": [reader for reader in slowest if not reader.is_own],
             "behind": [reader for reader in slowest if _is_behind(reader)],
             "counting": sorted(
                 (each for each in readers if each.counts),
-                key=lambda each: (not each.is_ours, each.kind != "total", each.name),
+                key=lambda each: (not each.is_own, each.kind != "total", each.name),
             ),
             "problems": problems(facts),
             "notices": notices(facts),
@@ -132,4 +132,4 @@ def _item(number: int, event: Event) -> tuple[str, Markup]:
 
 def _is_behind(reader: Reader) -> bool:
     """Whether one of ours is behind for so long that it is said."""
-    return reader.is_ours and (reader.seconds_behind or 0) > NOTED
+    return reader.is_own and (reader.seconds_behind or 0) > NOTED

@@ -36,7 +36,7 @@ TABLES = {
     "checkpoints": (
         *("kind", "name", "last_redis_id", "position", "resets_applied"),
         *("gaps_healed", "records_healed"),
-        *("resends_skipped", "entries_not_ours"),
+        *("resends_skipped", "entries_ignored"),
     ),
     "consumer_states": ("name", "total_distance", "rides", "distance_healed"),
     "held_out_records": ("kind", "name", "position"),

@@ -26,7 +26,7 @@ class Met(NamedTuple):
     rides: int = 0  # in those gaps
     distance: int = 0  # of those rides
     skipped: int = 0  # entries that were sent again
-    not_ours: int = 0  # entries
+    ignored: int = 0  # entries
 
     def since(self, before: "Met") -> "Met":
         return Met(*(now - then for now, then in zip(self, before, strict=True)))
@@ -163,12 +163,12 @@ def staged(row: Row) -> Ride:
 
 def met_by(checkpoint: Row, state: Row, before: int = 0) -> Met:
     """What a reader has met; `before` is what it had healed, where its state has not moved."""
-    gaps, rides, skipped, not_ours = (
+    gaps, rides, skipped, ignored = (
         number(checkpoint, column)
-        for column in ("gaps_healed", "records_healed", "resends_skipped", "entries_not_ours")
+        for column in ("gaps_healed", "records_healed", "resends_skipped", "entries_ignored")
     )
     healed = millimetres(state["distance_healed"]) if state else before
-    return Met(gaps, rides, healed, skipped, not_ours)
+    return Met(gaps, rides, healed, skipped, ignored)
 
 
 def total_of(row: Row, distance: str | None, was: Total | None = None) -> Total:

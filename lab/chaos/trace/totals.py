@@ -120,7 +120,7 @@ class TotalsJudge:
         self.steps["counts" if counts else "counts nothing"] += 1
         self.steps["heals"] += met.gaps > 0
         self.steps["skips what was sent again"] += met.skipped > 0
-        self.steps["passes what is not ours"] += met.not_ours > 0
+        self.steps["passes what is not ours"] += met.ignored > 0
 
     def _counts_exactly(
         self, name: str, read: list[Entry], was: Total, then: Total, met: Met, held: set[int]
@@ -135,7 +135,7 @@ class TotalsJudge:
         added = (Ride(ride, 0 if ride in held else replica.rides[ride]) for ride in rides)
         db = db.but(rides=tuple(added))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
-        there_was = self._met(was, then, true, held)._replace(not_ours=len(read) - len(true))
+        there_was = self._met(was, then, true, held)._replace(ignored=len(read) - len(true))
         if name in self._cut:
             self._cut.remove(name)
             new = [entry for entry in true if entry.ride.id > was.ride_id]

@@ -33,7 +33,7 @@ MUTANTS = [
     ),
     writing(
         "whatever is unique is taken for the key",
-        "if cause(error).diag.constraint_name != once:",
+        "if (type(refused), refused.diag.constraint_name) != (errors.UniqueViolation, once):",
         "if False:",
         tests="services/test_refusals.py",
     ),

@@ -4,7 +4,7 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-ours = partial(Mutant, file="unified_log/readers/ours.py", tests="fast/test_digest.py")
+ours = partial(Mutant, file="unified_log/readers/committed.py", tests="fast/test_digest.py")
 digest = partial(Mutant, file="unified_log/readers/digest.py", tests="fast/test_digest.py")
 checkpoint = partial(
     Mutant, file="unified_log/readers/checkpoint.py", tests="services/test_consumer.py"

@@ -1,7 +1,7 @@
-"""Which entries of the log are true: the one test that every kind of reader asks.
+"""Which entries of the log count: the one test that every kind of reader asks.
 
-Anyone may write to a Redis stream. An entry is *ours* when its id lies in the range of its term
-(`unified_log.terms`). Any other tells nothing, and is counted: it is *foreign* when its term is
+Anyone may write to a Redis stream. An entry is *committed* when its id lies in the range of its
+term (`unified_log.terms`). Any other is ignored, and counted: it is *foreign* when its term is
 not this database's, and *uncommitted* when it lies past the end of a term that is. What is no
 record at all is *malformed*, and is kept with its reason. None of them stops a reader.
 """
@@ -42,11 +42,11 @@ class Bounds(NamedTuple):
     """How far the log can be believed, by id."""
 
     last_sent: int  # the streamer has committed everything up to here
-    terms: Mapping[bytes, Range]  # which ids are ours under each term
+    terms: Mapping[bytes, Range]  # which ids are committed under each term
 
 
-def is_ours(record: Record, bounds: Bounds) -> bool:
-    """Whether a record comes from this database. `bounds` must have been read after it."""
+def is_committed(record: Record, bounds: Bounds) -> bool:
+    """Whether this database's streamer has committed a record; `bounds` were read after it."""
     after, upto = bounds.terms.get(record.term, NOTHING)
     return after < record.id <= upto
 
@@ -85,8 +85,8 @@ def keep_malformed(connection: psycopg.Connection, kind: str, name: str, found: 
 
 
 @dataclass
-class NotOurs:
-    """How many entries were not ours, by the term that they carry."""
+class Ignored:
+    """How many entries were ignored, by the term that they carry."""
 
     foreign: Counter[bytes] = field(default_factory=Counter)
     uncommitted: Counter[bytes] = field(default_factory=Counter)
