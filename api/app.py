@@ -31,7 +31,7 @@ class Api(Flask):
         """Match by path and method alone; also a request that offers to go on by a WebSocket."""
         if request is None:
             return None
-        return self.url_map.bind("", path_info=request.path, default_method=request.method)
+        return MapAdapter(self.url_map, "", "/", None, "http", request.path, request.method)
 
 
 def create_app() -> Flask:
