@@ -16,7 +16,7 @@ from psycopg import errors
 from psycopg.abc import Buffer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.datetime import TimestamptzLoader
-from sqlalchemy import Connection, create_engine, event, exc  # noqa: TID251 (see _prepare)
+from sqlalchemy import Connection, create_engine, event, exc  # noqa: TID251 (_prepare sets sessions up)
 from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
@@ -26,8 +26,8 @@ from unified_log import database, session_settings, unreachable
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.waiting import STARTING_UP, LimitedWarning, delays
 
-# Seconds. At worst a request waits this long for a connection, and then for a lock in each of two
-# statements (lock_timeout): less than two seconds in all, unless it has to open the connection.
+# Seconds. At worst a request waits this long for a connection, and then for two statements
+# (statement_timeout): less than three seconds in all, unless it has to open the connection.
 PATIENCE = 0.9
 LONGEST_OPENING = 2  # seconds, for each host of the URL: libpq's least
 LONGEST_LIFE = 3600  # seconds: then a session finds a server that DNS, or a balancer, has replaced
@@ -144,13 +144,13 @@ class Database:
             if notice.source_function == NOT_REPLICATED:
                 about[NOT_REPLICATED] = True
 
-        session.adapters.register_loader("timestamptz", Moment)
+        session.adapters.register_loader("timestamptz", MomentLoader)
         database.configure(session, **SESSION)
         revisions.require_cell(session, self._cell)
         session.add_notice_handler(heed)
 
 
-class Moment(TimestamptzLoader):
+class MomentLoader(TimestamptzLoader):
     """A time, or Postgres' own text for one beyond Python's range, such as infinity."""
 
     def load(self, data: Buffer) -> datetime | str:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""The tables that the API writes to and reads, for SQLAlchemy.
+"""The tables that the API writes to, and those that it asks in SQLAlchemy's words.
 
 What they mean stands in the migrations' SQL, which makes them: `migrations/kinds/` and
 `migrations/versions/`. A test compares these with a migrated database.
@@ -28,6 +28,7 @@ NOW = text("now()")
 
 Moment = DateTime(timezone=True)
 
+# Ids don't appear in order: a lower one may commit later (`unified_log/streamer/barrier.py`).
 rides = Table(
     "rides",
     metadata,

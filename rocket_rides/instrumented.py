@@ -31,7 +31,7 @@ UNIQUE_VIOLATION = "23505"  # SQLSTATE
 class Failures(SpanProcessor):
     """Says why a statement failed, which its instrumentation does not say.
 
-    That something is there already is no failure: a request was repeated.
+    That something is there already is no failure: mostly a request was repeated.
     """
 
     def __init__(self) -> None:

@@ -2,8 +2,8 @@
 
 Requests, statements and webhooks have the spans that OpenTelemetry's own instrumentations make
 (`rocket_rides.instrumented`). Here is what those don't know: the traces of records, spans of
-batches and of a job's stages. While nothing is exported, no package of OpenTelemetry is imported,
-and a span is `NOTHING`: `rocket_rides.otlp` is imported only here, by `configure`.
+batches and of a job's stages. While nothing is exported, a span is `NOTHING`, and no package of
+OpenTelemetry is imported: `rocket_rides.otlp` and `rocket_rides.instrumented` are only where it is.
 """
 
 import gc

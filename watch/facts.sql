@@ -6,8 +6,8 @@
 --
 -- In psql, with the one parameter put in:
 --
---     sed 's/%(limit)s/10000/g' watch/facts.sql | psql "$DATABASE_URL"
---     (echo EXPLAIN ANALYZE; sed 's/%(limit)s/10000/g' watch/facts.sql) | psql "$DATABASE_URL"
+--     sed 's/%(limit)s/10000/g' watch/facts.sql | psql -AtX "$DATABASE_URL"
+--     (echo EXPLAIN ANALYZE; sed 's/%(limit)s/10000/g' watch/facts.sql) | psql -AtX "$DATABASE_URL"
 --
 -- Names of sessions, numbers of locks and the 30 seconds of silence are Python's, too:
 -- `tests/fast/test_statements.py` compares them.
@@ -40,7 +40,8 @@ streamer AS (
     ) AS told
 ),
 
--- Those that the API has taken. Their rate is that of the last ten seconds, or of the last 500.
+-- Records of all kinds that were staged. Their rate is that of the last ten seconds, or of the last
+-- 500.
 taken AS (
     SELECT json_build_object(
         'taken', records_sent + staged.count, 'newest', coalesce(newest.id, 0),
@@ -319,6 +320,7 @@ kept AS (
 )
 
 SELECT json_build_object(
+    -- Of the Ick that has the dirty minutes: not the column `generation`.
     'generation', coalesce((SELECT ick FROM rollup_state), ''),
     'sessions', (SELECT coalesce(json_object_agg(name, count), '{}')
                  FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
