@@ -86,11 +86,11 @@ MUTANTS = [
     ),
     Mutant(
         "minutes that were held are forgotten",
-        "if len(self.minutes) < len(verdict.wrong):",
-        "if False:",
+        'days |= {date.fromisoformat(day) for day in finding.get("days", ())}',
+        "days |= set[date]()",
         "analytics/case.py",
         "analytics/test_minutes_held.py::"
-        "test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confirms_them",
+        "test_a_wrong_minute_of_rides_that_are_held_is_found_once_they_were_put_back",
     ),
     Mutant(
         "a consumer below a block whose ratings were changed is for the change",
