@@ -250,6 +250,8 @@ class Case:
         result.new = summed(piece.tally for piece in self.evidence.new)
         self.minutes, of_minutes = judgement.minutes(verdict, minutes)
         result.rollup = verdict
+        if len(self.minutes) < len(verdict.wrong):  # the next run looks at these days again
+            result.rollup = replace(verdict, proved_before=rollup.proved_upto(self.connection))
         self.recounts, of_ratings = judgement.ratings(result.ratings or RatingsVerdict())
         others = findings.of_proofs(
             result.receipts, result.outbox, held=judgement.holds_receipts(result.receipts)

@@ -111,7 +111,7 @@ def _compared(result: Result) -> str:
     }
     if rollup := result.rollup:
         row["rollup"] = {
-            "proved_upto": rollup.upto,
+            "proved_upto": rollup.proved_upto,
             "agrees": rollup.agrees,
             "minutes": rollup.minutes,
             "wrong": len(rollup.wrong),

@@ -6,7 +6,7 @@ only of what is wrong: not of how far the log has gone on meanwhile.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import UTC, date
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ class Finding(msgspec.Struct, frozen=True):
     upto: int | None = None
     differing: int = 0
     rides: tuple[Differing, ...] = ()
-    days: tuple[date, ...] = ()  # of minutes: the next run looks at them again
+    days: tuple[date, ...] = ()  # whose minutes the next run looks at again, whatever it finds else
 
     @property
     def part(self) -> str:
@@ -122,14 +122,17 @@ def of_look(kind: str, look: "Look", *, held: bool) -> Finding:
     if not held:
         about += ": read again from Postgres"
     key = f"{look.after} {differ.key or look.postgres}"
-    return Finding(kind, about, held, key, look.after, look.known, differ.rides, differ.named)
+    return Finding(
+        kind, about, held, key, look.after, look.known, differ.rides, differ.named, differ.days
+    )
 
 
 def of_minute(mismatch: Mismatch) -> Finding:
     """A minute's rides that changed while the run went on."""
     about = f"rides of {mismatch.minute:%Y-%m-%d %H:%M} UTC are not those that Spark has read"
     key = f"{mismatch.minute} {mismatch.postgres} {mismatch.warehouse}"
-    return Finding(RIDES_UNDECIDED, about, True, key, mismatch.after, mismatch.upto)
+    days = (mismatch.minute.astimezone(UTC).date(),) if mismatch.minute else ()
+    return Finding(RIDES_UNDECIDED, about, True, key, mismatch.after, mismatch.upto, days=days)
 
 
 def of_total(one: Compared, *, held: bool) -> Finding:

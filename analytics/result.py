@@ -95,16 +95,21 @@ class WrongMinute(NamedTuple):
 class RollupVerdict:
     """What was found of the minutes whose rides are all among those up to `upto`."""
 
-    # The rollup's complete_to, or the frozen position if that is lower. The next run goes on here:
-    # the days of what is held are in its finding, those of what is repaired in `recomputations`.
-    upto: int = 0
+    upto: int = 0  # the rollup's complete_to, or the frozen position if that is lower
     minutes: int = 0  # compared
     wrong: list[WrongMinute] = field(default_factory=list)  # in order
     set_aside: int = 0  # minutes that the rollup itself says it lacks: not compared
+    # Where something wrong is not being repaired: up to where an earlier run has proved all.
+    proved_before: int | None = field(default=None, compare=False)
 
     @property
     def agrees(self) -> bool:
         return not self.wrong
+
+    @property
+    def proved_upto(self) -> int:
+        """Where the next run goes on."""
+        return self.upto if self.proved_before is None else self.proved_before
 
 
 class WrongRides(NamedTuple):

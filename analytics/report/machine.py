@@ -59,7 +59,11 @@ from analytics.result import (
     RollupVerdict,
 )
 
-LEFT_OUT = {"proved", "lowest_ride_id"}  # only the next run and the requests use these
+LEFT_OUT = {
+    "proved",
+    "proved_before",
+    "lowest_ride_id",
+}  # only the next run and the requests use these
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 

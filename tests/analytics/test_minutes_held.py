@@ -23,6 +23,11 @@ LENGTHEN_THE_NEWEST_MINUTE = """
     WHERE minute = (SELECT max(minute) FROM ride_minutes)
 """
 
+LENGTHEN_THE_NEWEST_RIDE = """
+    UPDATE rides SET distance = distance + 2 WHERE id = (SELECT max(id) FROM rides)
+"""
+SHORTEN_IT_AGAIN = LENGTHEN_THE_NEWEST_RIDE.replace("+", "-")
+
 
 def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minute(
     books: Books,
@@ -54,6 +59,26 @@ def test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confir
     books.caught_up()
     confirmed = books.run()
     assert (confirmed.status, confirmed.requested) == ("wrong", True)
+    hurry(lead(books.world))
+    assert exact(books.world)
+    assert books.run().agrees
+
+
+def test_a_wrong_minute_of_rides_that_are_held_is_found_once_they_were_put_back(
+    books: Books,
+) -> None:
+    """The rollup was proved before; that rides are held says of which days to look at it again."""
+    books.world.send(1, 2, 3)
+    all_have_counted(books)
+    by_hand(books.world, DELIVERED, RECEIPTS_ARE_COMPLETE)
+    assert books.run().agrees
+    by_hand(books.world, LENGTHEN_THE_NEWEST_MINUTE, LENGTHEN_THE_NEWEST_RIDE)
+    held = books.run()
+    assert (held.status, held.requested) == ("held", False)
+    assert "minutes_held" not in last_run(books.world).held
+    by_hand(books.world, SHORTEN_IT_AGAIN)
+    found = books.run()
+    assert (found.status, found.requested) == ("wrong", True)
     hurry(lead(books.world))
     assert exact(books.world)
     assert books.run().agrees

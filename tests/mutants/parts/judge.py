@@ -90,7 +90,7 @@ MUTANTS = [
         "days |= set[date]()",
         "analytics/case.py",
         "analytics/test_minutes_held.py::"
-        "test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confirms_them",
+        "test_a_wrong_minute_of_rides_that_are_held_is_found_once_they_were_put_back",
     ),
     Mutant(
         "a consumer below a block whose ratings were changed is for the change",
