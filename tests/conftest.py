@@ -182,9 +182,13 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator["SparkSession"]:
     """One Spark session for all tests."""
+    from pyspark.logger import PySparkLogger
+
     from analytics.session import session
 
-    with session() as spark:
+    # Loggers of its errors would give their format, for good, to pytest's handler, which joins them.
+    with pytest.MonkeyPatch.context() as patch, session() as spark:
+        patch.delattr(PySparkLogger, "addHandler")
         yield spark
 
 
