@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 Answer = dict[str, Any]
-
-LIMIT = 100_000
 
 # The receipts stand in no checkpoint: they are the group, whose lag is in rides.
 CONSUMERS = """
@@ -16,7 +14,7 @@ CONSUMERS = """
     FROM (
         SELECT kind, name, standings.position, last_redis_id, entries_ignored, records_behind,
                seconds_behind, recounts, held_out, dropped
-        FROM standings(%(limit)s) JOIN checkpoints USING (kind, name)
+        FROM standings(100000) JOIN checkpoints USING (kind, name)
         UNION ALL
         SELECT 'group', 'receipts', position, NULL,
                (SELECT coalesce(sum(entries_ignored), 0)::bigint FROM receipts_workers), pending,
@@ -24,7 +22,7 @@ CONSUMERS = """
                     WHEN isfinite(oldest_at)
                     THEN greatest(0, round(extract(epoch FROM now() - oldest_at), 3)) END,
                false, 0, 0
-        FROM receipts_lag(%(limit)s)
+        FROM receipts_lag(100000)
     ) readers
     LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN rating_sums USING (kind, name)
@@ -53,8 +51,7 @@ RESET = (
 
 def show(connection: Connection) -> list[Answer]:
     """Each reader, by name, all at one moment. Raises DBAPIError."""
-    found = connection.exec_driver_sql(CONSUMERS, {"limit": LIMIT})
-    consumers = [dict(row) for row in found.mappings()]
+    consumers = [dict(row) for row in connection.execute(text(CONSUMERS)).mappings()]
     for consumer in consumers:
         reset = {name: consumer.pop(name) for name in RESET}
         consumer["reset"] = reset if reset["reconciliation"] else None

@@ -1,10 +1,12 @@
-"""Parses and checks what a client sends: distance or stars, and idempotency key."""
+"""Parses and checks what a client sends: distance or stars, idempotency key, moments."""
 
 import json
 import re
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from flask import request
 from werkzeug.exceptions import BadRequest, UnprocessableEntity, UnsupportedMediaType
 
@@ -98,3 +100,31 @@ def idempotency_key() -> str | None:
             " without a comma"
         )
     return key
+
+
+def moment(name: str) -> datetime:
+    """The query's parameter of this name, a time as in RFC 3339, in UTC.
+
+    Raises UnprocessableEntity, with a message for the client.
+    """
+    given = request.args.getlist(name)
+    if not given:
+        raise UnprocessableEntity(f"{name} is missing")
+    if len(given) > 1:
+        raise UnprocessableEntity(f"{name} is given more than once")
+    try:
+        return moment_of(given[0])
+    except ValueError:
+        hint = " (in a URL, + is written %2B)" if " " in given[0] else ""
+        raise UnprocessableEntity(
+            f"{name} must be a time as in RFC 3339, such as 2026-03-28T20:00:00Z{hint}"
+        ) from None
+
+
+def moment_of(text: str) -> datetime:
+    """An RFC 3339 time, in UTC, rounded to the microsecond. Raises ValueError."""
+    try:
+        moment: datetime = msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)])
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("before the year 1, or after the year 9999") from None

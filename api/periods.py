@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
 from sqlalchemy import ARRAY, BigInteger, RowMapping, Select, cast, func, select, true
-from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import UnprocessableEntity
 
 from api.tables import Moment, ride_minutes, rollup_state, set_aside_minutes
@@ -28,12 +26,11 @@ class Period(NamedTuple):
     name: str
     length: timedelta
 
-    def asked_for(self, parameters: MultiDict[str, str]) -> Range:
-        """Every period that the client's range, `from <= moment < to`, touches.
+    def asked_for(self, start: datetime, end: datetime) -> Range:
+        """Every period that the client's range, `start <= moment < end`, in UTC, touches.
 
         Raises UnprocessableEntity, with a message for the client.
         """
-        start, end = (_moment(parameters, name) for name in ("from", "to"))
         if end <= start:
             raise UnprocessableEntity("from must be before to")
         if end - start > LONGEST:
@@ -90,27 +87,3 @@ class Period(NamedTuple):
 
 HOUR = Period("hour", timedelta(hours=1))
 DAY = Period("day", timedelta(days=1))
-
-
-def moment_of(text: str) -> datetime:
-    """An RFC 3339 time, in UTC, rounded to the microsecond. Raises ValueError."""
-    try:
-        moment: datetime = msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)])
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("before the year 1, or after the year 9999") from None
-
-
-def _moment(parameters: MultiDict[str, str], name: str) -> datetime:
-    given = parameters.getlist(name)
-    if not given:
-        raise UnprocessableEntity(f"{name} is missing")
-    if len(given) > 1:
-        raise UnprocessableEntity(f"{name} is given more than once")
-    try:
-        return moment_of(given[0])
-    except ValueError:
-        hint = " (in a URL, + is written %2B)" if " " in given[0] else ""
-        raise UnprocessableEntity(
-            f"{name} must be a time as in RFC 3339, such as 2026-03-28T20:00:00Z{hint}"
-        ) from None

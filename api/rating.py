@@ -35,10 +35,17 @@ FIND = text("""
 """)
 
 
+class NoSuchRide(NotFound):
+    """There is no ride of this number."""
+
+    def __init__(self, ride_id: int) -> None:
+        super().__init__(f"there is no ride {ride_id}")
+
+
 def rate(database: Database, ride_id: int, stars: int, trace: Trace | None = None) -> bool:
     """Give a ride these stars; False if it has them already.
 
-    Its record carries the `trace`. Raises NotFound without such a ride, Conflict when it has
+    Its record carries the `trace`. Raises NoSuchRide, Conflict when it has
     others, or TryLater.
     """
     attempts = Attempts(database, "rating", is_repeatable=True)
@@ -64,7 +71,7 @@ def _rate(connection: Connection, ride_id: int, stars: int, trace: Trace | None)
             raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
         raise  # `Attempts` knows whether an earlier attempt may have taken it
     if rated is None:
-        raise NotFound(f"there is no ride {ride_id}")
+        raise NoSuchRide(ride_id)
 
 
 def _require_same(connection: Connection, ride_id: int, stars: int) -> None:

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response, current_app
 from flask.typing import ResponseReturnValue
 from sqlalchemy import RowMapping, Select, func, select, true
-from werkzeug.exceptions import NotFound, ServiceUnavailable
+from werkzeug.exceptions import ServiceUnavailable
 
 from api import booking, consumers, parameters, periods, rating
 from api.consumers import Answer
 from api.database import Database
+from api.rating import NoSuchRide
 from api.readiness import require_readiness
 from api.tables import receipts, receipts_state, rides
 from api.traces import trace
@@ -84,7 +85,7 @@ def rate_ride(ride_id: int) -> ResponseReturnValue:
     """Rate a ride, once: 201, and 200 when it has these stars already."""
     stars = parameters.stars()
     if ride_id > LARGEST_ID:
-        raise NotFound(f"there is no ride {ride_id}")
+        raise NoSuchRide(ride_id)
     is_new = rating.rate(database(), ride_id, stars, trace())
     content = {"rating": {"ride_id": ride_id, "stars": stars}}
     return content, 201 if is_new else 200
@@ -139,15 +140,15 @@ def describe() -> Response:
 
 
 def _sums(period: periods.Period) -> Answer:
-    asked = period.asked_for(request.args)
+    asked = period.asked_for(parameters.moment("from"), parameters.moment("to"))
     return period.answer(_query(period.sums(asked)))
 
 
 def _of_ride(ride_id: int, columns: Select[Any]) -> Answer:
-    """These columns of a ride. Raises NotFound."""
+    """These columns of a ride. Raises NoSuchRide."""
     found = _query(columns.where(rides.c.id == ride_id)) if ride_id <= LARGEST_ID else []
     if not found:
-        raise NotFound(f"there is no ride {ride_id}")
+        raise NoSuchRide(ride_id)
     return dict(found[0])
 
 

@@ -186,7 +186,7 @@ def spark(java: None) -> Iterator["SparkSession"]:
 
     from analytics.session import session
 
-    # Loggers of its errors would give their format, for good, to pytest's handler, which joins them.
+    # Else the loggers of its errors give their format, for good, to pytest's handler.
     with pytest.MonkeyPatch.context() as patch, session() as spark:
         patch.delattr(PySparkLogger, "addHandler")
         yield spark

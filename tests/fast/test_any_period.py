@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import assume, example, given, reject
 from hypothesis import strategies as st
-from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import UnprocessableEntity
 
-from api.periods import DAY, HOUR, LONGEST, Period, moment_of
+from api.parameters import moment_of
+from api.periods import DAY, HOUR, LONGEST, Period
 from consumers.rollup.dirty import _score
 from tests.support.properties import always, briefly
 from unified_log.log import LARGEST_ID
@@ -21,10 +21,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SPANS = st.timedeltas(timedelta(microseconds=1), LONGEST)
 
 
-def asked(period: Period, start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    return period.asked_for(MultiDict({"from": start.isoformat(), "to": end.isoformat()}))
-
-
 @always
 @given(PERIODS, MOMENTS, SPANS)
 @example(DAY, LAST - timedelta(seconds=1), timedelta(seconds=1))
@@ -34,7 +30,7 @@ def test_a_range_is_whole_periods_those_that_it_touches_and_no_other(
 ) -> None:
     assume(start <= LAST - span)
     end = start + span
-    first, until = asked(period, start, end)
+    first, until = period.asked_for(start, end)
     assert first <= start < end <= until
     assert start - first < period.length
     assert until - end < period.length
@@ -49,10 +45,10 @@ def test_a_range_that_is_too_long_or_backwards_is_refused(
 ) -> None:
     assume(start <= LAST - span)
     with pytest.raises(UnprocessableEntity, match="at most 31 days apart"):
-        asked(period, start, start + span)
+        period.asked_for(start, start + span)
     for end in (start, start + span):
         with pytest.raises(UnprocessableEntity, match="from must be before to"):
-            asked(period, end, start)
+            period.asked_for(end, start)
 
 
 OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timedelta(minutes=minutes))

@@ -7,6 +7,7 @@ from analytics.freeze import READERS
 from analytics.minutes import END, FIRST
 from analytics.proofs import rollup
 from api.booking import FENCE
+from api.consumers import CONSUMERS
 from cells.router import keys
 from consumers import remove
 from consumers.receipts.statements import LONGEST_WAIT, MAKE_DUE, TAKE
@@ -23,6 +24,7 @@ from unified_log.streamer.checks import SEQUENCE
 from unified_log.streamer.drain import MOVE_LAST_SENT
 from unified_log.streamer.leaders_term import LEAVE_OUT, NEVER_SENT
 from watch.asking_postgres import FACTS
+from watch.facts import MOST
 from watch.runs import SHOWN, VERDICTS
 
 SCHEMA = (PROJECT / "migrations/versions/0010_schema.sql").read_text()
@@ -51,6 +53,11 @@ def test_the_page_asks_about_the_sessions_and_locks_that_there_are() -> None:
     assert parts(r"right\(application_name.*? AS starting", FACTS) == {suffix}
     assert parts(r"starts_with\(name, '(.*?)'\)", FACTS) == {RECEIPTS}
     assert parts(r"sessions WHERE name = '(.*?)'", FACTS) == {STREAMER, ROLLUP}
+
+
+def test_the_api_counts_further_than_the_page() -> None:
+    [limit] = parts(r"(?:standings|receipts_lag)\((\d+)\)", CONSUMERS)
+    assert int(limit) > MOST
 
 
 def test_the_page_has_pythons_numbers() -> None:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from api.consumers import LIMIT
 from tests.support.api import Api
 from tests.support.engine import all_shown
 from tests.support.held_out import hold_out, lack, note
@@ -11,7 +10,7 @@ from tests.support.looks import look, reader, said, seen
 from tests.support.metrics import series, value
 from tests.support.world import World, catch_up
 from watch.events import Events
-from watch.facts import MOST, Agreement, HeldOut
+from watch.facts import Agreement, HeldOut
 from watch.problems import notices, problems
 from watch.screen import screen
 
@@ -137,4 +136,3 @@ def test_the_api_shows_them(world: World, api: Api) -> None:
     assert shown["consumer1"]["held_out"] == {"undecided": 0, "dropped": 0}
     assert shown["receipts"]["held_out"] == {"undecided": 0, "dropped": 0}
     assert {each["recounts"] for each in shown.values()} == {False}
-    assert MOST < LIMIT

@@ -140,8 +140,7 @@ def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World
     lags = [reader["records_behind"] for reader in all_shown(world)]
     assert lags == [100_000, *range(90_500, 0, -10_000), 100_000]  # the last one is the receipts'
     plan = connection.execute(
-        f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}",
-        {"limit": consumers.LIMIT},
+        f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}"
     ).fetchone()
     assert plan is not None
     assert 100_000 < rides_read(plan[0][0]["Plan"]) < 201_000

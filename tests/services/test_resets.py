@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from api.consumers import CONSUMERS, LIMIT
+from api.consumers import CONSUMERS
 from api.database import SESSION
 from consumers.totals.reset import Applied, Reset
 from tests.support.api import Api
@@ -149,5 +149,5 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
 
 def test_the_list_of_consumers_finds_each_newest_reset_in_an_index(world: World) -> None:
     connection = world.connect(**SESSION)  # as the API's are
-    plan = connection.execute(f"EXPLAIN {CONSUMERS}", {"limit": LIMIT}).fetchall()
+    plan = connection.execute(f"EXPLAIN {CONSUMERS}").fetchall()
     assert "Index Scan Backward using resets_newest" in str(plan)
