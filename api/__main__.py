@@ -25,6 +25,8 @@ from rocket_rides import logs, revisions, service, settings
 from unified_log import database, process
 from unified_log.errors import Refused, Unavailable, in_one_line
 
+# What granian itself logs is logged as all else is.
+LOGGED = {"loggers": {"_granian": {"handlers": [], "propagate": True}}}
 LONGEST_HEAD = 64 * 1024  # bytes; the server's default, 408 KiB for each connection, would add up
 
 
@@ -77,6 +79,7 @@ def main() -> None:
         respawn_failed_workers=True,
         workers_kill_timeout=3,
         log_level=LogLevels.error,
+        log_dictconfig=LOGGED,
     )
     logs.say(f"Listening on http://{config.api_address}")
     sys.exit(server.serve())

@@ -1,4 +1,4 @@
-"""A worker's connections to Postgres: few, shared, never stale, and never a long wait.
+"""A worker's connections to Postgres: few, shared, and never stale.
 
 They are in autocommit mode, and their sessions are SERIALIZABLE by default: so a statement is a
 transaction by itself, in one round trip, without BEGIN and COMMIT.
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import count
 from threading import BoundedSemaphore
 from typing import cast
 
@@ -29,7 +30,7 @@ from unified_log.waiting import STARTING_UP, LimitedWarning, delays
 # Seconds. At worst a request waits this long for a connection, and then for two statements
 # (statement_timeout): less than three seconds in all, unless it has to open the connection.
 PATIENCE = 0.9
-LONGEST_OPENING = 2  # seconds, for each host of the URL: libpq's least
+LONGEST_OPENING = 2  # seconds, for each address of the URL's hosts: libpq's least
 LONGEST_LIFE = 3600  # seconds: then a session finds a server that DNS, or a balancer, has replaced
 # Seconds, before another look for a session that somebody gives back.
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
@@ -51,8 +52,9 @@ SESSION = {
 # then the commit may be on this server only. Also its key in a connection's `info`.
 NOT_REPLICATED = "SyncRepWaitForLSN"
 # What a session says again and again, where a new one may not: its server became a standby, or a
-# prepared statement's columns have other types now.
+# prepared statement's columns have other types now. It is replaced after its use, unless it is new.
 OUTDATED = (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported)
+NEW = 1.0  # seconds
 
 
 class NoConnection(Exception):
@@ -74,7 +76,7 @@ class Database:
                 "autocommit": True,
                 "application_name": sessions.API,
                 "connect_timeout": LONGEST_OPENING,
-                "prepare_threshold": 0,
+                "prepare_threshold": 1,  # as in `unified_log.database`
                 **session_settings.CONNECTION,
             },
             isolation_level="AUTOCOMMIT",
@@ -89,7 +91,7 @@ class Database:
         # Before SQLAlchemy's own first look at the server, which is a statement, too.
         event.listen(self.engine, "connect", self._prepare, insert=True)
         event.listen(self.engine, "checkout", _require_live)
-        event.listen(self.engine, "handle_error", _keep_the_others)
+        event.listen(self.engine, "handle_error", _note)
         # Here a request waits its turn, and not in the engine's pool: that knows one time limit for
         # all, and does not wake who waits when a session could not be opened.
         self._turns = BoundedSemaphore(config.api_connections)
@@ -109,15 +111,15 @@ class Database:
             with self._open(deadline) as connection:
                 try:
                     yield connection
-                except exc.DBAPIError as error:
-                    if isinstance(error.orig, OUTDATED):
+                finally:
+                    if not connection.invalidated and "outdated" in connection.info:
                         connection.invalidate()
-                    raise
         finally:
             self._turns.release()
 
     def _open(self, deadline: float) -> Connection:
-        for again, pause in enumerate(delays(FIRST_PAUSE, LONGEST_PAUSE)):
+        pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
+        for again in count():
             in_use = self._pool.checkedout()
             try:
                 connection = self.engine.connect()
@@ -129,8 +131,11 @@ class Database:
             # Another cell's, or behind a pooler; or the server closes whatever it has opened.
             except (Unavailable, exc.InvalidRequestError) as error:
                 self.why_unreachable = reason = in_one_line(error)
-            # The server may take no more sessions of ours than others use, or have just opened.
-            if (again and not in_use) or time.monotonic() + pause > deadline:
+            # The server may take no more sessions of ours than others use, or have just opened; and
+            # this may have been one of several that are gone, in a pool that has live ones, too.
+            others = self._pool.checkedin()
+            pause = next(pauses) if again >= others else 0
+            if (again > others and not in_use) or time.monotonic() + pause > deadline:
                 break
             time.sleep(pause)
         self._warn(reason)
@@ -139,6 +144,7 @@ class Database:
     def _prepare(self, session: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
         """Set a new session up. Raises psycopg.Error or Refused."""
         about = entry.info
+        about["opened"] = time.monotonic()
 
         def heed(notice: psycopg.errors.Diagnostic) -> None:
             if notice.source_function == NOT_REPLICATED:
@@ -170,9 +176,13 @@ def driver(connection: Connection) -> psycopg.Connection:
     return cast(psycopg.Connection, connection.connection.driver_connection)
 
 
-def _keep_the_others(context: ExceptionContext) -> None:
+def _note(context: ExceptionContext) -> None:
     """A session that was lost says nothing of the others: each is looked at before it is used."""
     context.invalidate_pool_on_disconnect = False
+    if context.connection and isinstance(context.original_exception, OUTDATED):
+        about = context.connection.info
+        if time.monotonic() - about["opened"] > NEW:
+            about["outdated"] = True
 
 
 def _require_live(session: psycopg.Connection, *_: object) -> None:

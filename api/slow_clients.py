@@ -5,7 +5,7 @@ for as long as the client likes: granian has no time-out for it, nothing interru
 WSGI does not say which connection it is. So a separate thread watches all connections from outside.
 By the time it acts, the client of a silent connection is slow or gone: granian closes idle
 connections and slow heads earlier, and an answer takes at most ANSWER_TIME, unless the database
-hangs.
+hangs, or a connection to it must be opened.
 
 Shutting the reading end is enough: the body ends there, the application answers 408, and granian
 hangs up. Only Linux tells when something was last sent; elsewhere bodies have no time limit.

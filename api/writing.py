@@ -110,6 +110,8 @@ def run(
     try:
         result = connection.execute(statement, values)
     except IntegrityError as error:
+        if error.connection_invalidated:  # it was lost after the server had said that
+            raise
         refused = cause(error)
         if (type(refused), refused.diag.constraint_name) != (errors.UniqueViolation, once):
             raise

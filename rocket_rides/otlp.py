@@ -25,7 +25,7 @@ from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, Sampler
 from opentelemetry.trace import SpanKind, StatusCode
@@ -104,14 +104,10 @@ class Exporter:
         # Not by atexit: a process that was forked by multiprocessing, as the API's are, skips that.
         Finalize(None, self.end, exitpriority=0)
 
-    def children(self, *first: SpanProcessor) -> TracerProvider:
-        """Makes spans only below others: for statements, those of requests, and of no probe.
-
-        They go to the processors `first`, too.
-        """
+    def children(self) -> TracerProvider:
+        """Makes spans only below others: for statements, those of requests, and of no probe."""
         tracers = self._provider(ParentBased(ALWAYS_OFF))
-        for processor in (*first, self._spans):
-            tracers.add_span_processor(processor)
+        tracers.add_span_processor(self._spans)
         return tracers
 
     @contextmanager

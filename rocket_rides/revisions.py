@@ -16,10 +16,9 @@ REVISION = max(REVISIONS)
 UPGRADE = "run python -m migrations to upgrade it"
 MAYBE_ANOTHER = f"if the database's schema is not {REVISION}, {UPGRADE}"
 
-# The revision, and whether the log's tables are the library's: earlier schemas of this number had
-# them, too, but not its version.
+# The revision, and whether it is this design's: earlier schemas of this number have no `standings`.
 CURRENT_REVISION = """
-    SELECT version_num, to_regclass('schema_versions') IS NOT NULL FROM alembic_version
+    SELECT version_num, to_regprocedure('standings(bigint)') IS NOT NULL FROM alembic_version
 """
 
 CELL = "SELECT cell_start() / %s::bigint"

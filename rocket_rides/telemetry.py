@@ -9,7 +9,7 @@ OpenTelemetry is imported: `rocket_rides.otlp` and `rocket_rides.instrumented` a
 import gc
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -93,12 +93,11 @@ def instrument_client() -> None:
             instrumented.client(_exporter)
 
 
-def meter() -> "Meter | None":
-    """What makes the metrics of this process; None if they are not exported."""
+def measure(make: Callable[["Meter"], None]) -> None:
+    """Have `make` make this process's instruments, if its metrics are exported."""
     if _exporter:
         with _warning():  # such as of an OTEL_METRIC_EXPORT_INTERVAL that is no number
-            return _exporter.meter()
-    return None
+            make(_exporter.meter())
 
 
 def current(clients: Trace | None) -> Trace | None:

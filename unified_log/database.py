@@ -76,7 +76,7 @@ async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncCon
 def _options(name: str) -> dict[str, Any]:
     return {
         "autocommit": True,
-        "prepare_threshold": 0,
+        "prepare_threshold": 1,  # at 0, psycopg would forget what it prepared and could not run
         "application_name": name,
         "connect_timeout": 5,
         **session_settings.CONNECTION,

@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from rocket_rides import telemetry
 from watch.metrics import HELP, PREFIX, UNIT, Labels, samples
@@ -43,7 +43,8 @@ class Exported:
 async def export(watcher: Watcher) -> None:
     """Export what this watcher knows, from now on."""
     values = Exported(watcher)
-    if meter := telemetry.meter():
+
+    def make(meter: Meter) -> None:
         for name, told in HELP.items():
 
             def observe(_: CallbackOptions, name: str = PREFIX + name) -> Iterator[Observation]:
@@ -52,6 +53,8 @@ async def export(watcher: Watcher) -> None:
             is_counter = name.endswith("_total")
             kind = meter.create_observable_counter if is_counter else meter.create_observable_gauge
             kind(PREFIX + name, [observe], unit(name), told)
+
+    telemetry.measure(make)
 
 
 def unit(name: str) -> str:

@@ -43,6 +43,23 @@ UNCAUGHT = f"{PROGRAM}\n[][0]"
 REFUSED = f"{PROGRAM}\nservice.run(lambda: sys.exit('refused: ü'))"
 
 
+THREADS = """
+import logging, sys, threading
+from rocket_rides import logs, service, settings
+service.configure(settings.load())
+sys.setswitchinterval(1e-5)
+def log(logger=logging.getLogger("program")):
+    for number in range(500):
+        logger.info("logged %d", number)
+def say():
+    for number in range(500):
+        logs.say(f"said {number}")
+threads = [threading.Thread(target=each) for each in (log, say, log, say)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 FULL = """
 import sys
 from rocket_rides import logs, service, settings
@@ -116,6 +133,13 @@ def test_a_person_reads_lines_with_the_traces_at_their_ends() -> None:
     ]
     assert lines[-1] == "listening on 80"
     assert done.stderr.endswith("refused: \\xfc\n")
+
+
+def test_threads_that_log_and_say_divide_no_line() -> None:
+    done = said(THREADS, LOG_FORMAT="json")
+    messages = [json.loads(line)["message"] for line in done.stdout.splitlines()]
+    once = [f"{what} {number}" for what in ("logged", "said") for number in range(500)]
+    assert sorted(messages) == sorted(once * 2)
 
 
 @pytest.mark.parametrize("style", ["text", "json"])

@@ -1,12 +1,13 @@
 """The API as a process: its port, its workers, its end, and clients that are slow or break off."""
 
+import json
 import socket
 
 import httpx
 import psutil
 
 from tests.support.api import FORM, JSON, Api, ask, statuses
-from tests.support.world import World
+from tests.support.world import World, eventually
 
 
 def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api, world: World) -> None:
@@ -26,6 +27,16 @@ def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: Worl
         [line] = second.output.read_text().splitlines()
         assert line.startswith("can't listen on ")
         assert "API_PORT" in line
+
+
+def test_what_the_server_itself_says_is_an_object_on_each_line_too(world: World) -> None:
+    api = Api(world, LOG_FORMAT="json")
+    [worker] = psutil.Process(api.service.process.pid).children()
+    worker.kill()
+    output = api.service.output
+    eventually(lambda: "Unexpected exit" in output.read_text(), "a word about the worker")
+    eventually(api.answers, "another worker")
+    assert all(json.loads(line)["message"] for line in output.read_text().splitlines())
 
 
 def test_its_workers_end_with_it(world: World) -> None:

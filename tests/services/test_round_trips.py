@@ -83,6 +83,7 @@ class Counting(NamedTuple):
                 clock.now += idle_round
 
         minute()  # so that whatever is due once a minute has been prepared
+        minute()
         return self.asked(minute)
 
 
@@ -104,7 +105,7 @@ def test_the_api(counted: Counting) -> None:
         LOG_LEVEL="DEBUG",
     )
     api.service.says("pruned 0 idempotency keys")  # at the start, and once a day
-    for name in ("k", "another"):  # the second time, everything is prepared
+    for name in ("k", "another", "third"):  # by then, everything is prepared
         keyed = partial(api.post, **{"Idempotency-Key": name})
         found = {
             "a POST": counted.asked(api.post),
@@ -129,7 +130,7 @@ def test_the_streamer(counted: Counting) -> None:
     def look() -> None:
         alarms.look(connection, log, streamer.last_sent, streamer.types)
 
-    for _ in range(2):
+    for _ in range(3):
         world.take(*range(1, 11))
         upkeep()
         look()
@@ -157,7 +158,7 @@ def test_the_readers(
             worker.read()
             worker.deliver(wait=0)
 
-        for _ in range(2):
+        for _ in range(3):
             world.take(*range(1, 11))
             drain(streamer)
             found = {"a batch of a total": counted.asked(consumer.run_once)}

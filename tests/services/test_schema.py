@@ -54,7 +54,7 @@ def test_a_second_revision_would_apply(world: World, tmp_path: Path) -> None:
     ("change", "revision"),
     [
         ("UPDATE alembic_version SET version_num = '0009'", "0009"),
-        ("DROP TABLE schema_versions", "0010"),  # made before the log was a library
+        ("DROP FUNCTION standings(bigint)", "0010"),  # which was changed in place
     ],
 )
 def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(

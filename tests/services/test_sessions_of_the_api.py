@@ -3,7 +3,7 @@
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from threading import Barrier
 
@@ -70,8 +70,11 @@ def test_a_session_that_is_lost_costs_the_others_nothing(world: World) -> None:
         assert len(before & pids(database, 4)) == 3
 
 
-def test_a_session_of_a_server_that_has_become_read_only_is_not_kept(world: World) -> None:
+def test_a_session_of_a_server_that_has_become_read_only_is_not_kept(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As after a fail-over: a new session may lead to another server."""
+    monkeypatch.setattr("api.database.NEW", 0)
     name = world.connection.info.dbname
     world.connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with opened(world, api_connections=1) as database:
@@ -82,7 +85,50 @@ def test_a_session_of_a_server_that_has_become_read_only_is_not_kept(world: Worl
         assert booking.take(database, Decimal(5), None).distance == 5
 
 
-def test_a_statement_whose_columns_have_other_types_now_fails_once(world: World) -> None:
+def test_where_all_sessions_are_read_only_not_each_request_opens_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.database.NEW", 1000)
+    name = world.connection.info.dbname
+    world.connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with opened(world, api_connections=1) as database:
+        before = pids(database, 1)
+        with pytest.raises(TryLater, match="read-only"):
+            booking.take(database, Decimal(5), None)
+        assert pids(database, 1) == before
+
+
+def test_what_is_refused_again_and_again_leaves_nothing_on_the_server(world: World) -> None:
+    """psycopg forgets a statement that failed when it was prepared, and would prepare it again."""
+    world.connection.execute("ALTER TABLE rides ADD CHECK (distance < 10)")
+    with opened(world, api_connections=1) as database:
+        for distance in (11, 11, 5, 11, 5, 5, 11, 11):
+            with suppress(TryLater):
+                booking.take(database, Decimal(distance), None)
+        with database.connect() as connection:
+            prepared = text("SELECT count(*) FROM pg_prepared_statements")
+            assert connection.execute(prepared).scalar_one() <= 1
+
+
+def test_sessions_that_are_gone_hide_none_that_is_alive(world: World) -> None:
+    """Where the server takes no new one: three of four were lost, and nobody is refused."""
+    role = f"few_{os.getpid()}"
+    world.connection.execute(f"CREATE ROLE {role} LOGIN")
+    try:
+        with opened(world, database_url=url_of(world, user=role), api_connections=4) as database:
+            *lost, alive = pids(database, 4)
+            world.connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
+            world.connection.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) pid", [lost])
+            for _ in range(8):
+                assert pids(database, 1) == {alive}
+    finally:
+        world.connection.execute(f"DROP ROLE {role}")
+
+
+def test_a_statement_whose_columns_have_other_types_now_fails_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.database.NEW", 0)
     world.connection.execute("CREATE TABLE other (one int)")
     with opened(world, api_connections=1) as database:
         for _ in range(2):
@@ -93,3 +139,16 @@ def test_a_statement_whose_columns_have_other_types_now_fails_once(world: World)
             connection.execute(text("SELECT * FROM other"))
         with database.connect() as connection:
             connection.execute(text("SELECT * FROM other"))
+
+
+def test_a_key_is_found_again_when_its_columns_have_other_types(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.database.NEW", 0)
+    with opened(world, api_connections=1) as database:
+        taken = [booking.take(database, Decimal(5), "key").id for _ in range(4)]
+        world.connection.execute("ALTER TABLE idempotency_keys ALTER distance TYPE numeric(13, 4)")
+        with pytest.raises(TryLater, match="cached plan"):
+            booking.take(database, Decimal(5), "key")
+        taken.append(booking.take(database, Decimal(5), "key").id)
+    assert len({*taken}) == 1

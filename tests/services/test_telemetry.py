@@ -83,6 +83,11 @@ def test_a_failure_is_told(world: World, collector: Collector) -> None:
     assert post.attributes["error.type"] == "503"
     assert statement.failed
     assert statement.attributes["db.response.status_code"] == "23514"
+    assert api.client.get("/nowhere").status_code == 404
+    missed = one(collector, "-api", "GET")
+    assert (post.attributes["url.path"], missed.attributes["url.path"]) == ("/rides", "/nowhere")
+    # Postgres shows the row, as "Failing row contains (...)".
+    assert not any(b"Failing row" in request.body for request in collector.requests)
     api.client.close()
 
 

@@ -1,9 +1,11 @@
 """Which entries of the log count: the one test that every kind of reader asks.
 
 Anyone may write to a Redis stream. An entry is *committed* when its id lies in the range of its
-term (`unified_log.terms`). Any other is ignored, and counted: it is *foreign* when its term is
-not this database's, and *uncommitted* when it lies past the end of a term that is. What is no
-record at all is *malformed*, and is kept with its reason. None of them stops a reader.
+term (`unified_log.terms`); that of the newest goes up to the last number drawn, for what lies past
+`last_sent` is about to be committed, or sent again. Any other is ignored, and counted: it is
+*foreign* when its term is not this database's, and *uncommitted* when it lies past the end of a
+term that is. What is no record at all is *malformed*, and is kept with its reason. None of them
+stops a reader.
 """
 
 from collections import Counter
@@ -42,11 +44,14 @@ class Bounds(NamedTuple):
     """How far the log can be believed, by id."""
 
     last_sent: int  # the streamer has committed everything up to here
-    terms: Mapping[bytes, Range]  # which ids are committed under each term
+    terms: Mapping[bytes, Range]  # which ids each term may have
 
 
 def is_committed(record: Record, bounds: Bounds) -> bool:
-    """Whether this database's streamer has committed a record; `bounds` were read after it."""
+    """Whether a record is this database's; `bounds` were read after it.
+
+    Only up to `bounds.last_sent` it has been committed for good.
+    """
     after, upto = bounds.terms.get(record.term, NOTHING)
     return after < record.id <= upto
 
