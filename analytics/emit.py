@@ -10,7 +10,6 @@ import msgspec
 import psycopg
 
 from analytics.result import CountedRatings, PastRun, Result, WrongMinute
-from rocket_rides.receipts import SET_BACK
 from unified_log.database import one_row
 from unified_log.errors import Unavailable
 
@@ -42,6 +41,7 @@ ASK_FOR_MINUTES = """
     SELECT %s, minute, lowest FROM unnest(%s::timestamptz[], %s::bigint[]) wrong (minute, lowest)
 """
 LOCK = "SELECT FROM receipts_state FOR UPDATE"
+SET_BACK = "SELECT set_back_receipts(%s)"  # the sweep looks again at the receipts from a ride on
 # Of consumers of ratings. Each recounts by itself.
 ASK_FOR_RECOUNTS = """
     UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)

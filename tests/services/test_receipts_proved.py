@@ -13,11 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from analytics.emit import emit, set_back
+from analytics.emit import SET_BACK, emit, set_back
 from analytics.proofs import outbox, receipts
 from analytics.proofs.receipts import SAMPLE, SAMPLED, apart, sample
 from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Stretch, WrongRides
-from rocket_rides.receipts import SET_BACK
 from tests.support.numbers import moved, numbered
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.world import World, eventually, take

@@ -26,7 +26,7 @@ courier = partial(Mutant, file="consumers/receipts/courier.py", tests=COURIER)
 verdict = partial(Mutant, file="consumers/receipts/verdict.py", tests="fast/test_receipt.py")
 breaker = partial(Mutant, file="consumers/receipts/breaker.py", tests=IN_MEMORY)
 refusals = partial(Mutant, file="consumers/receipts/refusals.py", tests="fast/test_refusals.py")
-dead = partial(Mutant, file="rocket_rides/receipts.py", tests=DEAD)
+dead = partial(Mutant, file="consumers/receipts/dead.py", tests=DEAD)
 
 MUTANTS = [
     # INBOX, and the loop that reads the log into it.
@@ -185,7 +185,6 @@ MUTANTS = [
         "a replay has no attempts left",
         "excused = attempts, unfinished = 0",
         "unfinished = 0",
-        file="consumers/receipts/dead.py",
         tests=GIVING_UP,
     ),
 ]

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pytest
 
+from analytics.emit import SET_BACK
 from consumers.receipts.statements import COMPLETE, SWEEP
 from consumers.receipts.upkeep import PAGE, Upkeep
-from rocket_rides.receipts import SET_BACK
 from tests.support.desk import DELIVERED, REFUSED, Desk, Desks, counted, state
 from tests.support.world import World, drain, eventually, take, transaction
 from unified_log.errors import Unavailable
