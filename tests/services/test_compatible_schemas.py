@@ -1,6 +1,5 @@
 """Beside a newer schema old processes go on, as long as it serves them; then they have to end."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from unified_log.sessions import reader
 
 ADD = "ALTER TABLE rides ADD tip numeric(12,3)"
 REMOVE = "ALTER TABLE consumer_states DROP COLUMN distance_healed"
-LONGEST_POST = 1.0  # seconds
 IS_UNSERVED = (
     "the database's schema is 0012, newer than this code, of 0010, which it does not serve"
 )
@@ -41,30 +39,26 @@ def api(world: World) -> Iterator[Api]:
 
 
 @contextmanager
-def under_load(api: Api) -> Iterator[list[float]]:
+def under_load(api: Api) -> Iterator[list[int]]:
     """Rides are posted, one after another: each is taken, and as often the API is ready.
 
-    Yields the seconds of each POST so far.
+    Yields the statuses so far. A POST that waits for a lock for 0.4 s is refused by the API itself.
     """
-    took, refused, stop = list[float](), list[str](), Event()
+    statuses, stop = list[int](), Event()
 
     def post() -> None:
         while not stop.is_set():
-            began = time.monotonic()
-            for answer in (api.post(), api.client.get("/readyz")):
-                if answer.status_code >= 300:
-                    refused.append(answer.text)
-                took.append(time.monotonic() - began)
-                began = time.monotonic()
+            statuses.append(api.post().status_code)
+            statuses.append(api.client.get("/readyz").status_code)
 
     thread = Thread(target=post)
     thread.start()
     try:
-        yield took
+        yield statuses
     finally:
         stop.set()
         thread.join()
-    assert refused == []
+    assert {*statuses} == {201, 200}
 
 
 @pytest.mark.proves("compatible-schemas")
@@ -155,21 +149,18 @@ def test_a_migration_names_who_holds_its_lock_and_nobody_waits_long_behind_it(
     world: World, api: Api, newer: Newer
 ) -> None:
     """A reader of all rides, in a transaction that is open for some seconds."""
-    with under_load(api) as took, transaction(world) as reading:
+    with under_load(api) as answers, transaction(world) as reading:
         reading.execute("SET application_name = 'a long report'")
         reading.execute(READ)
         pid = reading.info.backend_pid
         migration = newer.service(world, "migrations")
         migration.says(f"0011 waits: a lock is held by a long report (pid {pid}, in a transaction ")
-        posts = len(took)
-        until = time.monotonic() + 4
-        eventually(lambda: time.monotonic() > until)
+        posts = len(answers)
+        eventually(lambda: migration.output.read_text().count("0011 waits") > 1, "the name again")
         assert READ in migration.output.read_text()
-        assert migration.output.read_text().count("0011 waits") >= 2
-        assert len(took) > posts + 10
+        assert len(answers) > posts
         reading.rollback()
         assert migration.ends() == 0
-    assert max(took) < LONGEST_POST
 
 
 def test_a_revision_says_which_code_it_serves(world: World, newer: Newer) -> None:

@@ -12,7 +12,7 @@ from lab.processes import start
 from rocket_rides.settings import PROJECT
 from tests.support.world import THE_FLEETS, Service, World
 
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "docs")
+HIDDEN = shutil.ignore_patterns(".*")
 REVISION = '''"""A revision of a newer release."""
 
 from alembic import op
@@ -33,7 +33,8 @@ class Newer:
         self.folder = folder
         for package in PROJECT.glob("*/__init__.py"):
             name = package.parent.name
-            shutil.copytree(package.parent, folder / name, ignore=LEFT_OUT, dirs_exist_ok=True)
+            # With what is compiled: most of a process' start would be that.
+            shutil.copytree(package.parent, folder / name, ignore=HIDDEN, dirs_exist_ok=True)
 
     def revise(self, number: int, sql: str, serves_from: int) -> "Newer":
         """Add a revision that runs this SQL, and follows the one before it."""
