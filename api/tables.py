@@ -6,6 +6,7 @@ What they mean stands in the migrations' SQL, which makes them: `migrations/kind
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,

@@ -181,8 +181,8 @@ REVOKE EXECUTE ON FUNCTION stage FROM PUBLIC;
 CREATE FUNCTION refuse_second() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    same constant text := coalesce(
-        format('WHERE %I = %L', TG_ARGV[0], to_jsonb(NEW) ->> TG_ARGV[0]), '');
+    same constant text := CASE TG_NARGS WHEN 0 THEN ''
+        ELSE format('WHERE %I = %L', TG_ARGV[0], to_jsonb(NEW) ->> TG_ARGV[0]) END;
     is_there boolean;
 BEGIN
     EXECUTE format('SELECT EXISTS (SELECT FROM %s %s)', TG_RELID::regclass, same) INTO is_there;
