@@ -40,6 +40,21 @@ streamer AS (
     ) AS told
 ),
 
+-- Who holds the oldest snapshot: since when, if that is known, and for how many transactions. The leader
+-- says who it is, by the same look (`unified_log/streamer/held_snapshots.py`).
+snapshot AS (
+    SELECT since, age(held) AS transactions FROM (
+        SELECT held, xact_start AS since
+        FROM pg_stat_activity CROSS JOIN LATERAL (VALUES (backend_xid), (backend_xmin)) own (held)
+        WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
+          AND backend_type NOT IN ('autovacuum worker', 'parallel worker')
+        UNION ALL
+        SELECT transaction, prepared FROM pg_prepared_xacts WHERE database = current_database()
+        UNION ALL
+        SELECT xmin, NULL FROM pg_replication_slots
+    ) holders WHERE held IS NOT NULL ORDER BY age(held) DESC, since LIMIT 1
+),
+
 -- Records of all kinds that were staged. Their rate is that of the last ten seconds, or of the last
 -- 500.
 taken AS (
@@ -359,7 +374,12 @@ SELECT json_build_object(
             SELECT CASE WHEN isfinite(created_at) THEN created_at END
             FROM rides ORDER BY id LIMIT 1
         ),
-        'anybody', EXISTS (SELECT FROM known)
+        'anybody', EXISTS (SELECT FROM known),
+        'oldest_snapshot_seconds', CASE WHEN EXISTS (SELECT FROM snapshot) THEN (
+            SELECT greatest(0, extract(epoch FROM now() - since)) FROM snapshot
+            WHERE since IS NOT NULL
+        ) ELSE 0 END,
+        'oldest_snapshot_transactions', coalesce((SELECT transactions FROM snapshot), 0)
     ),
     'kept', (SELECT told FROM kept)
 )::text;
