@@ -32,7 +32,7 @@ RECORD = """
 # Leaves out consumers that were removed meanwhile.
 ASK_FOR_RESETS = """
     INSERT INTO resets (reconciliation_id, consumer_name)
-    SELECT %s, name FROM checkpoints
+    SELECT %s, name FROM readers
     WHERE kind = 'total' AND name = ANY(%s) ORDER BY name FOR KEY SHARE
     RETURNING consumer_name
 """

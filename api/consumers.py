@@ -14,7 +14,7 @@ CONSUMERS = """
     FROM (
         SELECT kind, name, standings.position, last_redis_id, entries_ignored, records_behind,
                seconds_behind, recounts, held_out, dropped
-        FROM standings(100000) JOIN checkpoints USING (kind, name)
+        FROM standings(100000) JOIN current_checkpoints USING (kind, name)
         UNION ALL
         SELECT 'group', 'receipts', position, NULL,
                (SELECT coalesce(sum(entries_ignored), 0)::bigint FROM receipts_workers), pending,
@@ -24,8 +24,16 @@ CONSUMERS = """
                false, 0, 0
         FROM receipts_lag(100000)
     ) readers
-    LEFT JOIN consumer_states USING (kind, name)
-    LEFT JOIN rating_sums USING (kind, name)
+    LEFT JOIN LATERAL (
+        SELECT total_distance FROM consumer_states state
+        WHERE (state.kind, state.name) = (readers.kind, readers.name)
+        ORDER BY version DESC LIMIT 1
+    ) total ON true
+    LEFT JOIN LATERAL (
+        SELECT ratings, stars FROM rating_sums state
+        WHERE (state.kind, state.name) = (readers.kind, readers.name)
+        ORDER BY version DESC LIMIT 1
+    ) rated ON true
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
                from_position, from_total, to_position, to_total

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ARRAY, BigInteger, RowMapping, Select, cast, func, select, true
 from werkzeug.exceptions import UnprocessableEntity
 
-from api.tables import Moment, ride_minutes, rollup_state, set_aside_minutes
+from api.tables import Moment, newest, ride_minutes, rollup_state, set_aside_minutes
 
 LONGEST = timedelta(days=31)
 MOST_NAMED = 1000
@@ -66,9 +66,10 @@ class Period(NamedTuple):
         aside = set_aside_minutes.c
         lowest = select(aside.minute).order_by(aside.lowest_ride_id, aside.minute).limit(MOST_NAMED)
         set_aside = func.array(lowest.scalar_subquery(), type_=ARRAY(Moment)).label("set_aside")
+        state = newest(rollup_state)
         return (
-            select(sums, rollup_state.c.complete_to, set_aside)
-            .select_from(rollup_state.outerjoin(sums, true()))
+            select(sums, state.c.complete_to, set_aside)
+            .select_from(state.outerjoin(sums, true()))
             .order_by(sums.c.period)
         )
 

@@ -14,9 +14,11 @@ from sqlalchemy import (
     MetaData,
     Numeric,
     String,
+    Subquery,
     Table,
     Text,
     Uuid,
+    select,
     text,
 )
 
@@ -27,6 +29,12 @@ FIRST = text("cell_start()")
 NOW = text("now()")
 
 Moment = DateTime(timezone=True)
+
+
+def newest(table: Table) -> Subquery:
+    """The one row of a table whose row has a version (`unified_log/schema/1_log.sql`)."""
+    return select(table).order_by(table.c.version.desc()).limit(1).subquery()
+
 
 # Ids don't appear in order: a lower one may commit later (`unified_log/streamer/barrier.py`).
 rides = Table(
@@ -93,12 +101,11 @@ receipts = Table(
 receipts_state = Table(
     "receipts_state",
     metadata,
-    Column("only_row", Boolean, primary_key=True, server_default=text("true")),
+    Column("version", BigInteger, primary_key=True, server_default=text("0")),
     Column("inbox_to", BigInteger, nullable=False, server_default=FIRST),
     Column("complete_to", BigInteger, nullable=False, server_default=FIRST),
     Column("set_backs", BigInteger, nullable=False, server_default=text("0")),
     Column("salt", Text, nullable=False),
-    CheckConstraint("only_row", "receipts_state_only_row"),
     CheckConstraint("complete_to BETWEEN 0 AND inbox_to", "receipts_state_complete_to"),
     CheckConstraint("salt ~ '^[0-9a-f]{32}$'", "receipts_state_salt"),
 )
@@ -121,11 +128,10 @@ ride_minutes = Table(
 rollup_state = Table(
     "rollup_state",
     metadata,
-    Column("only_row", Boolean, primary_key=True, server_default=text("true")),
+    Column("version", BigInteger, primary_key=True, server_default=text("0")),
     Column("complete_to", BigInteger, nullable=False, server_default=FIRST),
     Column("generation", Text, nullable=False, server_default=text("''")),
     Column("ick", Text, nullable=False, server_default=text("''")),
-    CheckConstraint("only_row", "rollup_state_only_row"),
     CheckConstraint("complete_to >= 0", "rollup_state_complete_to"),
     CheckConstraint("generation ~ '^([0-9a-f]{16})?$'", "rollup_state_generation"),
     CheckConstraint("ick ~ '^([0-9a-f]{16})?$'", "rollup_state_ick"),

@@ -15,7 +15,7 @@ from api.consumers import Answer
 from api.database import Database
 from api.rating import NoSuchRide
 from api.readiness import require_readiness
-from api.tables import receipts, receipts_state, rides
+from api.tables import newest, receipts, receipts_state, rides
 from api.traces import trace
 from unified_log.errors import Unavailable
 from unified_log.log import LARGEST_ID
@@ -28,6 +28,7 @@ DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
 # What became of a ride's receipt; the outcome is null until it is delivered or dead. Attempts are
 # those that count towards RECEIPT_ATTEMPTS.
+STATE = newest(receipts_state)
 RECEIPT = select(
     rides.c.id.label("ride_id"),
     func.receipt_state(
@@ -40,7 +41,7 @@ RECEIPT = select(
     receipts.c.outcome,
     func.coalesce(receipts.c.attempts - receipts.c.excused, 0).label("attempts"),
     receipts.c.reason,
-    func.webhook_id(receipts_state.c.salt, rides.c.id, rides.c.distance, rides.c.created_at).label(
+    func.webhook_id(STATE.c.salt, rides.c.id, rides.c.distance, rides.c.created_at).label(
         "webhook_id"
     ),
     receipts.c.first_at.label("first_attempt_at"),
@@ -48,7 +49,7 @@ RECEIPT = select(
     receipts.c.replay_at.is_not(None).label("replay"),
     receipts.c.dropped_at.is_not(None).label("dropped"),
 ).select_from(
-    rides.join(receipts_state, true()).outerjoin(receipts, receipts.c.ride_id == rides.c.id)
+    rides.join(STATE, true()).outerjoin(receipts, receipts.c.ride_id == rides.c.id)
 )
 
 

@@ -42,15 +42,15 @@ ALL = """
     FROM terms
 """
 
-LAST_SENT = "SELECT last_sent_id FROM streamer_state"
+LAST_SENT = "SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1"
 RESTORE_STATE = (
-    "INSERT INTO streamer_state (last_sent_id, records_sent) SELECT greatest("
+    "WITH gone AS (DELETE FROM streamer_state RETURNING version)"
+    " INSERT INTO streamer_state (version, last_sent_id, records_sent)"
+    " SELECT coalesce((SELECT max(version) + 1 FROM gone), 0), greatest("
     "(SELECT id FROM log_records records WHERE NOT EXISTS (SELECT FROM staged_log_records staged"
     " WHERE staged.id = records.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms),"
     " cell_start()),"
     " greatest((SELECT count(*) FROM log_records) - (SELECT count(*) FROM staged_log_records), 0)"
-    " ON CONFLICT (only_row) DO UPDATE"
-    " SET last_sent_id = excluded.last_sent_id, records_sent = excluded.records_sent"
 )
 
 

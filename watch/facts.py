@@ -211,6 +211,10 @@ class Database:
     run_under_way: Run | None = None
     oldest_ride_at: datetime | None = None  # None without rides, or where it has no known time
     anybody: bool = True  # whether any process of a fleet has a session, the API's included
+    # For how long, and for how many transactions, the oldest snapshot is held; a standby, or a slot
+    # of replication, does not say since when.
+    oldest_snapshot_seconds: float | None = 0
+    oldest_snapshot_transactions: int = 0
 
 
 @dataclass(frozen=True)

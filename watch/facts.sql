@@ -40,6 +40,21 @@ streamer AS (
     ) AS told
 ),
 
+-- Who holds the oldest snapshot: since when, if that is known, and for how many transactions. The leader
+-- says who it is, by the same look (`unified_log/streamer/held_snapshots.py`).
+snapshot AS (
+    SELECT since, age(held) AS transactions FROM (
+        SELECT held, xact_start AS since
+        FROM pg_stat_activity CROSS JOIN LATERAL (VALUES (backend_xid), (backend_xmin)) own (held)
+        WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
+          AND backend_type NOT IN ('autovacuum worker', 'parallel worker')
+        UNION ALL
+        SELECT transaction, prepared FROM pg_prepared_xacts WHERE database = current_database()
+        UNION ALL
+        SELECT xmin, NULL FROM pg_replication_slots
+    ) holders WHERE held IS NOT NULL ORDER BY age(held) DESC, since LIMIT 1
+),
+
 -- Records of all kinds that were staged. Their rate is that of the last ten seconds, or of the last
 -- 500.
 taken AS (
@@ -53,7 +68,7 @@ taken AS (
             WHEN 500 THEN recent.rides / greatest(0.001, recent.seconds)
             ELSE recent.rides / 10.0 END
     ) AS told
-    FROM streamer_state
+    FROM (SELECT * FROM streamer_state ORDER BY version DESC LIMIT 1) state
     CROSS JOIN (
         SELECT count(*), min(id) AS oldest
         FROM (SELECT id FROM staged_log_records ORDER BY id LIMIT %(limit)s) records
@@ -88,8 +103,17 @@ readers AS (
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied
         )
     ) ORDER BY kind, name), '[]') AS told
-    FROM standings(%(limit)s) JOIN checkpoints USING (kind, name)
-    LEFT JOIN consumer_states USING (kind, name) LEFT JOIN rating_sums USING (kind, name)
+    FROM standings(%(limit)s) JOIN current_checkpoints USING (kind, name)
+    LEFT JOIN LATERAL (
+        SELECT total_distance, distance_healed FROM consumer_states state
+        WHERE (state.kind, state.name) = (standings.kind, standings.name)
+        ORDER BY version DESC LIMIT 1
+    ) total ON true
+    LEFT JOIN LATERAL (
+        SELECT ratings, stars FROM rating_sums state
+        WHERE (state.kind, state.name) = (standings.kind, standings.name)
+        ORDER BY version DESC LIMIT 1
+    ) rated ON true
     LEFT JOIN log_records record ON record.id = standings.position
 ),
 
@@ -102,12 +126,16 @@ totals AS (
     SELECT name, position AS ride, total_distance + coalesce((
         SELECT sum(distance) FROM (
             SELECT held.position, held.type FROM held_out_records held
-            WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
-              AND held.position <= checkpoints.position
+            WHERE (held.kind, held.name) = (reader.kind, reader.name)
+              AND held.position <= reader.position
             LIMIT %(limit)s
         ) lacking JOIN rides ON rides.id = lacking.position WHERE lacking.type = ANY(types)
     ), 0) AS total
-    FROM checkpoints JOIN consumer_states USING (kind, name)
+    FROM current_checkpoints reader CROSS JOIN LATERAL (
+        SELECT total_distance FROM consumer_states state
+        WHERE (state.kind, state.name) = (reader.kind, reader.name)
+        ORDER BY version DESC LIMIT 1
+    ) total
     WHERE recount IS NOT TRUE
 ),
 ends AS (SELECT min(ride) AS last, max(ride) AS first FROM totals),
@@ -143,7 +171,7 @@ rollup AS (
             'standbys', (SELECT count(*) FROM sessions WHERE name = 'rollup' AND NOT EXISTS (
                 SELECT FROM held WHERE number = 7268005 AND held.pid = sessions.pid))
         ),
-        'complete_to', (SELECT coalesce(max(complete_to), 0) FROM rollup_state),
+        'complete_to', coalesce((SELECT complete_to FROM rollup_state ORDER BY version DESC LIMIT 1), 0),
         'minutes_set_aside', (SELECT count(*) FROM (
             SELECT FROM set_aside_minutes LIMIT %(limit)s) minutes),
         'dirty_minutes', NULL
@@ -321,7 +349,7 @@ kept AS (
 
 SELECT json_build_object(
     -- Of the Ick that has the dirty minutes: not the column `generation`.
-    'generation', coalesce((SELECT ick FROM rollup_state), ''),
+    'generation', coalesce((SELECT ick FROM rollup_state ORDER BY version DESC LIMIT 1), ''),
     'sessions', (SELECT coalesce(json_object_agg(name, count), '{}')
                  FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
     'silent', (SELECT coalesce(json_object_agg(name, count), '{}')
@@ -346,7 +374,12 @@ SELECT json_build_object(
             SELECT CASE WHEN isfinite(created_at) THEN created_at END
             FROM rides ORDER BY id LIMIT 1
         ),
-        'anybody', EXISTS (SELECT FROM known)
+        'anybody', EXISTS (SELECT FROM known),
+        'oldest_snapshot_seconds', CASE WHEN EXISTS (SELECT FROM snapshot) THEN (
+            SELECT greatest(0, extract(epoch FROM now() - since)) FROM snapshot
+            WHERE since IS NOT NULL
+        ) ELSE 0 END,
+        'oldest_snapshot_transactions', coalesce((SELECT transactions FROM snapshot), 0)
     ),
     'kept', (SELECT told FROM kept)
 )::text;

@@ -40,6 +40,9 @@ HELP = {
     "leader": "1 if a process leads, else 0.",
     "standbys": "Processes that would take the lead.",
     "log_bytes": "The log's memory in Redis.",
+    "oldest_snapshot_age_seconds": "How long the oldest snapshot in Postgres has been held, which"
+    " keeps dead rows; 0 if none, unknown for a standby's.",
+    "oldest_snapshot_age_transactions": "For how many transactions, a standby's included.",
     "readers_left_out": f"Readers not shown: those beyond {MOST_READERS}.",
     "reader_processes": "Processes at work for a reader of ours.",
     "reader_lag_records": f"Records that a reader lacks, up to {MOST}.",
@@ -178,6 +181,8 @@ def _database(database: Database) -> Iterator[Sample]:
     for role, lead in (("streamer", database.streamer), ("rollup", database.rollup.lead)):
         yield "leader", lead.leads, {"role": role}
         yield "standbys", lead.standbys, {"role": role}
+    yield "oldest_snapshot_age_seconds", database.oldest_snapshot_seconds, {}
+    yield "oldest_snapshot_age_transactions", database.oldest_snapshot_transactions, {}
     readers = shown(database.readers)
     yield "readers_left_out", len(database.readers) - len(readers), {}
     for reader in readers:

@@ -30,6 +30,9 @@ RECEIPTS_LATE = 1800.0
 # A process that crashes is back after a second, or two where the machine is busy.
 ABSENT = 3.0
 
+# A dump may take a while. What every batch reads stays fast; dead rows fill the disk.
+SNAPSHOT_LATE = 1800.0
+
 Kind = Literal["lags", "disagrees", "dead", "away", "drift", "held"]
 
 
@@ -94,6 +97,12 @@ def notices(facts: Facts) -> list[str]:
     if entries := sum(facts.database.malformed_entries.values()):
         unread = count(entries, "entry", MOST)
         found.append(f"{unread} of the log could not be read: the table malformed_entries says why")
+    held = facts.database.oldest_snapshot_seconds
+    if held is not None and held > SNAPSHOT_LATE:
+        found.append(
+            f"a snapshot has been held in Postgres for {age(held)}, which keeps all dead rows:"
+            " the streamer says by whom"
+        )
     run = facts.database.completed_run
     said = findings.failed(facts.database, facts.at), findings.wrong(run) if run else ""
     return [*found, *filter(None, said)]

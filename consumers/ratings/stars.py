@@ -17,10 +17,12 @@ logger = logging.getLogger("consumer")
 
 TYPE = "rating.create"
 BEGIN = "INSERT INTO rating_sums (name) VALUES (%s)"
-LOAD = "SELECT ratings, stars FROM rating_sums WHERE name = %s"
+LOAD = "SELECT ratings, stars FROM rating_sums WHERE name = %s ORDER BY version DESC LIMIT 1"
 ADD = """
-    UPDATE rating_sums SET ratings = ratings + %s, stars = stars + %s WHERE name = %s
-    RETURNING ratings, stars
+    UPDATE rating_sums SET version = version + 1, ratings = ratings + %s, stars = stars + %s
+    WHERE (name, version) = (
+        SELECT name, version FROM rating_sums WHERE name = %s ORDER BY version DESC LIMIT 1
+    ) RETURNING ratings, stars
 """
 IN_GAP = "SELECT count(*), coalesce(sum(stars), 0) FROM ratings WHERE id > %s AND id <= %s"
 RECOUNT = """

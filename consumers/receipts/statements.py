@@ -77,18 +77,19 @@ TAKE = """
         FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
           AND (due_at <= now() OR due_at > now() + make_interval(secs => 600))
-          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1)
         ORDER BY unfinished, due_at LIMIT %(quarantined)s FOR NO KEY UPDATE SKIP LOCKED
     ), others AS MATERIALIZED (
         SELECT ride_id, due_at, unfinished, attempts - excused >= %(most)s AS is_exhausted
         FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
           AND due_at >= coalesce(%(begin_at)s, least(
-              (SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
-               ORDER BY id LIMIT 1),
+              (SELECT created_at FROM rides WHERE id > (
+                  SELECT complete_to FROM receipts_state ORDER BY version DESC LIMIT 1
+               ) ORDER BY id LIMIT 1),
               (SELECT min(replay_at) FROM receipts WHERE replay_at IS NOT NULL), now()
           ) - interval '1 minute') AND due_at <= now()
-          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1)
         ORDER BY due_at LIMIT %(room)s - (SELECT count(*) FROM quarantined)
         FOR NO KEY UPDATE SKIP LOCKED
     ), due AS (
@@ -101,7 +102,9 @@ TAKE = """
             unfinished = receipts.unfinished + (NOT is_exhausted)::int,
             lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),
             first_at = coalesce(first_at, now())
-        FROM due JOIN rides ON rides.id = due.ride_id CROSS JOIN receipts_state
+        FROM due JOIN rides ON rides.id = due.ride_id CROSS JOIN (
+            SELECT salt FROM receipts_state ORDER BY version DESC LIMIT 1
+        ) state
         WHERE receipts.ride_id = due.ride_id
         RETURNING due.*, distance, created_at,
             webhook_id(salt, rides.id, distance, created_at) AS webhook_id,
@@ -128,7 +131,8 @@ SAVE = """
         FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(leases)s::uuid[], %(kinds)s::text[],
                     %(reasons)s::text[], %(delays)s::float8[])
             AS given (ride_id, webhook_id, lease, kind, reason, delay)
-        CROSS JOIN receipts_state JOIN rides ON rides.id = given.ride_id
+        CROSS JOIN (SELECT salt FROM receipts_state ORDER BY version DESC LIMIT 1) state
+        JOIN rides ON rides.id = given.ride_id
         WHERE given.webhook_id = webhook_id(salt, rides.id, distance, created_at)
     ), ended AS MATERIALIZED (
         SELECT receipts.ride_id, given.lease, given.reason, delay,
@@ -179,9 +183,11 @@ SAVE = """
 # database was restored, and what was seen before says nothing.
 SWEEP = """
     WITH state AS MATERIALIZED (
-        SELECT inbox_to, set_backs, last_sent_id,
+        SELECT version, inbox_to, complete_to, set_backs, last_sent_id,
                CASE WHEN %(upto)s <= last_sent_id THEN %(upto)s ELSE 0 END AS upto
-        FROM receipts_state CROSS JOIN streamer_state
+        FROM (SELECT * FROM receipts_state ORDER BY version DESC LIMIT 1) receipts CROSS JOIN (
+            SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1
+        ) streamer
     ), page AS MATERIALIZED (
         SELECT id FROM rides
         WHERE id > (SELECT inbox_to FROM state) AND id <= (SELECT upto FROM state)
@@ -199,24 +205,27 @@ SWEEP = """
                CASE WHEN count(*) = %(page)s THEN max(id) ELSE (SELECT upto FROM state) END AS upto
         FROM page
     ), free AS (
-        SELECT FROM receipts_state FOR NO KEY UPDATE SKIP LOCKED
+        SELECT FROM receipts_state WHERE version >= (SELECT version FROM state)
+        FOR NO KEY UPDATE SKIP LOCKED
     ), moved AS (
-        UPDATE receipts_state SET inbox_to = looked.upto
+        UPDATE receipts_state SET version = receipts_state.version + 1, inbox_to = looked.upto
         FROM state CROSS JOIN looked CROSS JOIN free
-        WHERE receipts_state.set_backs = state.set_backs
+        WHERE receipts_state.version >= (SELECT version FROM state)
+          AND receipts_state.set_backs = state.set_backs
           AND looked.upto > receipts_state.inbox_to
     )
     SELECT last_sent_id, is_full AND EXISTS (SELECT FROM free),
            ARRAY(SELECT ride_id FROM swept ORDER BY ride_id),
            EXISTS (SELECT FROM free) AND greatest(looked.upto, state.inbox_to) > complete_to
-    FROM state CROSS JOIN looked CROSS JOIN receipts_state
+    FROM state CROSS JOIN looked
 """
 
 # Moves `complete_to` up to the first ride without an outcome, a page of rides at a time, under the
 # same compare as SWEEP. A crash leaves nothing.
 COMPLETE = """
     WITH state AS MATERIALIZED (
-        SELECT inbox_to, complete_to, set_backs FROM receipts_state
+        SELECT version, inbox_to, complete_to, set_backs FROM receipts_state
+        ORDER BY version DESC LIMIT 1
     ), page AS MATERIALIZED (
         SELECT ride_id, outcome FROM receipts
         WHERE ride_id > (SELECT complete_to FROM state) AND ride_id <= (SELECT inbox_to FROM state)
@@ -228,8 +237,10 @@ COMPLETE = """
                              ELSE (SELECT inbox_to FROM state) END) AS upto
         FROM page
     )
-    UPDATE receipts_state SET complete_to = looked.upto FROM state CROSS JOIN looked
-    WHERE receipts_state.set_backs = state.set_backs
+    UPDATE receipts_state SET version = receipts_state.version + 1, complete_to = looked.upto
+    FROM state CROSS JOIN looked
+    WHERE receipts_state.version >= (SELECT version FROM state)
+      AND receipts_state.set_backs = state.set_backs
       AND looked.upto > receipts_state.complete_to
     RETURNING is_full
 """

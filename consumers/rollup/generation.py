@@ -21,7 +21,7 @@ from unified_log.readers.checkpoint import Checkpoint
 
 KIND = NAME = "rollup"  # of the checkpoint
 
-MAKE = "INSERT INTO rollup_state DEFAULT VALUES ON CONFLICT DO NOTHING"
+MAKE = "INSERT INTO rollup_state SELECT WHERE NOT EXISTS (SELECT FROM rollup_state)"
 OF_BEFORE = "SELECT ick FROM rollup_state"
 DRAW = """
     UPDATE rollup_state SET generation = %(new)s, ick = %(new)s WHERE ick = %(before)s
@@ -29,14 +29,24 @@ DRAW = """
 """
 # A lock, not a condition of the UPDATE that follows: that UPDATE, if it had waited for a successor,
 # would see the new version of its row, but still the old rollup_state.
-HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
-IS_OVERTAKEN = "SELECT NOT EXISTS (SELECT FROM rollup_state WHERE generation = %s)"
+HOLD = """
+    SELECT FROM rollup_state
+    WHERE version >= (SELECT version FROM rollup_state ORDER BY version DESC LIMIT 1)
+      AND generation = %s FOR SHARE
+"""
+IS_OVERTAKEN = """
+    SELECT NOT EXISTS (
+        SELECT FROM (SELECT generation FROM rollup_state ORDER BY version DESC LIMIT 1) newest
+        WHERE generation = %s
+    )
+"""
 # A minute that was set aside is not right for its rides: `complete_to` stays below them.
 COMPLETE = """
-    UPDATE rollup_state SET complete_to = greatest(complete_to, least(
+    UPDATE rollup_state SET version = version + 1, complete_to = greatest(complete_to, least(
         %s, (SELECT min(lowest_ride_id) - 1 FROM set_aside_minutes)
     ))
-    WHERE generation = %s RETURNING complete_to
+    WHERE version >= (SELECT version FROM rollup_state ORDER BY version DESC LIMIT 1)
+      AND generation = %s RETURNING complete_to
 """
 
 

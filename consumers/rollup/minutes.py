@@ -18,9 +18,11 @@ from unified_log.terms import StateLost
 # A minute that a reconciliation asks for is replaced whatever its label, which may be wrong, too.
 COMPUTE = """
     WITH mine AS MATERIALIZED (
-        SELECT FROM rollup_state WHERE generation = %(generation)s LIMIT 1 FOR SHARE
+        SELECT FROM rollup_state
+        WHERE version >= (SELECT version FROM rollup_state ORDER BY version DESC LIMIT 1)
+          AND generation = %(generation)s LIMIT 1 FOR SHARE
     ), settled AS MATERIALIZED (
-        SELECT last_sent_id AS upto FROM streamer_state LIMIT 1
+        SELECT last_sent_id AS upto FROM streamer_state ORDER BY version DESC LIMIT 1
     ), wanted AS MATERIALIZED (
         SELECT minute FROM unnest(%(minutes)s::timestamptz[]) minute
     ), apart AS (

@@ -20,10 +20,16 @@ from unified_log.words import count
 logger = logging.getLogger("consumer")
 
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
-LOAD = "SELECT rides, total_distance FROM consumer_states WHERE name = %s"
+LOAD = """
+    SELECT rides, total_distance FROM consumer_states WHERE name = %s ORDER BY version DESC LIMIT 1
+"""
+# After the checkpoint has moved, so nobody else adds to it.
 ADD = """
-    UPDATE consumer_states SET rides = rides + %s, total_distance = total_distance + %s
-    WHERE name = %s RETURNING rides, total_distance
+    UPDATE consumer_states
+    SET version = version + 1, rides = rides + %s, total_distance = total_distance + %s
+    WHERE (name, version) = (
+        SELECT name, version FROM consumer_states WHERE name = %s ORDER BY version DESC LIMIT 1
+    ) RETURNING rides, total_distance
 """
 ADD_HEALED = """
     UPDATE consumer_states SET rides = rides + %s, total_distance = total_distance + %s,
@@ -43,11 +49,11 @@ RECOUNT = """
 REPAIR_IS_DUE = """
     SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')
         OR EXISTS (
-            SELECT FROM checkpoints
+            SELECT FROM current_checkpoints reader
             WHERE kind = 'total' AND name = %(name)s AND (recount OR EXISTS (
                 SELECT FROM held_out_records held
                 WHERE held.kind = 'total' AND held.name = %(name)s
-                  AND retry AND held.position <= checkpoints.position
+                  AND retry AND held.position <= reader.position
             ))
         )
 """

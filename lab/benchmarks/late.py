@@ -24,7 +24,7 @@ ROUNDS = 3  # of the quick ones
 CREATE = """
     CREATE TABLE seen (
         kind text, name text, records bigint NOT NULL, PRIMARY KEY (kind, name),
-        FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
+        FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE
     )
 """
 SEEN = "SELECT sum(records) FROM seen"

@@ -12,11 +12,16 @@ CREATE TABLE ratings (
 -- The ratings that a consumer has counted, and the sum of their stars. Moves with its checkpoint.
 CREATE TABLE rating_sums (
     kind text NOT NULL DEFAULT 'ratings' CONSTRAINT rating_sums_kind CHECK (kind = 'ratings'),
-    name text PRIMARY KEY,
+    name text,
+    version bigint DEFAULT 0,
     ratings bigint NOT NULL DEFAULT 0 CONSTRAINT rating_sums_ratings CHECK (ratings >= 0),
     stars bigint NOT NULL DEFAULT 0 CONSTRAINT rating_sums_stars CHECK (stars >= 0),
-    FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
-) WITH (fillfactor = 50);
+    PRIMARY KEY (name, version),
+    FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE
+);
+
+CREATE TRIGGER one_row BEFORE INSERT ON rating_sums
+    FOR EACH ROW EXECUTE FUNCTION refuse_second('name');
 
 SELECT attach(
     'ratings', 'id', 'rating.create',

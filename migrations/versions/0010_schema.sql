@@ -3,16 +3,17 @@
 --
 -- Distances are in metres, with exactly three decimals; times are instants. 'NaN' is greater than
 -- every number in Postgres: an upper bound keeps it out, a lower one does not. Where rows are
--- updated often, pages keep free space (fillfactor), so that an update stays in its page.
+-- updated often, pages keep free space (fillfactor), so that an update stays in its page; what every
+-- batch updates has a `version` (`unified_log/schema/1_log.sql`).
 
 
 -- ------------------------------------------------------------------ the totals
 
 -- What a consumer has added up. Moves with its checkpoint, in one transaction.
 CREATE TABLE consumer_states (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL DEFAULT 'total' CONSTRAINT consumer_states_kind CHECK (kind = 'total'),
-    name text NOT NULL UNIQUE,
+    name text,
+    version bigint DEFAULT 0,
     total_distance numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT consumer_states_total_distance
         CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
@@ -22,8 +23,12 @@ CREATE TABLE consumer_states (
     distance_healed numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT consumer_states_distance_healed
         CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
-    FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
-) WITH (fillfactor = 50);
+    PRIMARY KEY (name, version),
+    FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE
+);
+
+CREATE TRIGGER one_row BEFORE INSERT ON consumer_states
+    FOR EACH ROW EXECUTE FUNCTION refuse_second('name');
 
 
 -- ------------------------------------------------------------------ the rollup
@@ -43,14 +48,17 @@ CREATE TABLE ride_minutes (
 -- One row: up to which ride every minute is right, and the generation that may raise that:
 -- `consumers/rollup/generation.py`.
 CREATE TABLE rollup_state (
-    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT rollup_state_only_row CHECK (only_row),
+    version bigint PRIMARY KEY DEFAULT 0,
     complete_to bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT rollup_state_complete_to CHECK (complete_to >= 0),
     generation text NOT NULL DEFAULT ''
         CONSTRAINT rollup_state_generation CHECK (generation ~ '^([0-9a-f]{16})?$'),
     -- The generation whose Ick may still be in Redis: a repair begins a generation without one.
     ick text NOT NULL DEFAULT '' CONSTRAINT rollup_state_ick CHECK (ick ~ '^([0-9a-f]{16})?$')
-) WITH (fillfactor = 50);
+);
+
+CREATE TRIGGER one_row BEFORE INSERT ON rollup_state
+    FOR EACH ROW EXECUTE FUNCTION refuse_second();
 
 INSERT INTO rollup_state DEFAULT VALUES;
 
@@ -132,14 +140,17 @@ CREATE INDEX receipts_waiting ON receipts (ride_id)
 --
 -- `set_backs`: how often both were set back; whoever moves them compares this, too.
 CREATE TABLE receipts_state (
-    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
+    version bigint PRIMARY KEY DEFAULT 0,
     inbox_to bigint NOT NULL DEFAULT cell_start(),
     complete_to bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT receipts_state_complete_to CHECK (complete_to BETWEEN 0 AND inbox_to),
     set_backs bigint NOT NULL DEFAULT 0,
     salt text NOT NULL -- of each webhook-id
         CONSTRAINT receipts_state_salt CHECK (salt ~ '^[0-9a-f]{32}$')
-) WITH (fillfactor = 50);
+);
+
+CREATE TRIGGER one_row BEFORE INSERT ON receipts_state
+    FOR EACH ROW EXECUTE FUNCTION refuse_second();
 
 -- gen_random_uuid() is Postgres' own source of strong random bits.
 INSERT INTO receipts_state (salt) VALUES (replace(gen_random_uuid()::text, '-', ''));
@@ -225,8 +236,10 @@ CREATE FUNCTION receipts_lag(most bigint) RETURNS TABLE (
     "position" bigint, pending bigint, queued bigint, in_flight bigint, waiting bigint,
     oldest_at timestamptz -- when the oldest ride without an outcome was taken
 ) LANGUAGE sql STABLE AS $$
-WITH newest AS MATERIALIZED (
-    SELECT id FROM rides WHERE id > (SELECT inbox_to FROM receipts_state)
+WITH state AS MATERIALIZED (
+    SELECT * FROM receipts_state ORDER BY version DESC LIMIT 1
+), newest AS MATERIALIZED (
+    SELECT id FROM rides WHERE id > (SELECT inbox_to FROM state)
     ORDER BY id DESC LIMIT most
 ), arriving AS (
     SELECT count(*) AS rides, min(id) AS first FROM (
@@ -238,7 +251,7 @@ WITH newest AS MATERIALIZED (
     (SELECT * FROM receipts
      WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
        AND due_at >= least(
-           (SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
+           (SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM state)
             ORDER BY id LIMIT 1),
            (SELECT min(replay_at) FROM receipts WHERE replay_at IS NOT NULL), now()
        ) - interval '1 minute' AND due_at <= now()
@@ -267,10 +280,11 @@ WITH newest AS MATERIALIZED (
            arriving.rides + queued AS queued, in_flight, waiting,
            CASE WHEN arriving.rides + queue.rides >= most THEN state.complete_to
                 ELSE least(arriving.first, queue.first) - 1 END AS complete_to
-    FROM receipts_state state CROSS JOIN arriving CROSS JOIN queue
+    FROM state CROSS JOIN arriving CROSS JOIN queue
 )
-SELECT (SELECT least(complete_to, last_sent_id) FROM streamer_state), pending, queued, in_flight,
-       waiting, (SELECT created_at FROM rides WHERE id > complete_to ORDER BY id LIMIT 1)
+SELECT (SELECT least(complete_to, last_sent_id) FROM streamer_state ORDER BY version DESC LIMIT 1),
+       pending, queued, in_flight, waiting,
+       (SELECT created_at FROM rides WHERE id > complete_to ORDER BY id LIMIT 1)
 FROM lag
 $$;
 
@@ -291,10 +305,11 @@ CREATE FUNCTION standings(most bigint) RETURNS TABLE (
     records_behind bigint, seconds_behind numeric
 ) LANGUAGE sql STABLE AS $$
 WITH readers AS MATERIALIZED (
-    SELECT checkpoints.*, counted, dense_rank() OVER (ORDER BY counted) AS step
-    FROM checkpoints CROSS JOIN LATERAL (
-        SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
-               ELSE "position" END AS counted
+    SELECT current_checkpoints.*, counted, dense_rank() OVER (ORDER BY counted) AS step
+    FROM current_checkpoints CROSS JOIN LATERAL (
+        SELECT CASE kind WHEN 'rollup' THEN (
+                   SELECT complete_to FROM rollup_state ORDER BY version DESC LIMIT 1
+               ) ELSE "position" END AS counted
     ) what
 ),
 steps AS (SELECT array_agg(DISTINCT counted ORDER BY counted) AS bounds FROM readers),
@@ -420,7 +435,7 @@ CREATE TABLE resets (
     to_total numeric(38,3),
     UNIQUE (reconciliation_id, consumer_name),
     FOREIGN KEY (consumer_kind, consumer_name)
-        REFERENCES checkpoints (kind, name) ON DELETE CASCADE,
+        REFERENCES readers (kind, name) ON DELETE CASCADE,
     CONSTRAINT resets_changed_at CHECK ((status = 'pending') = (changed_at IS NULL)),
     CONSTRAINT resets_from_and_to CHECK (
         num_nonnulls(from_position, from_total, to_position, to_total)

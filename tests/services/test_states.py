@@ -12,7 +12,7 @@ from unified_log.errors import Unavailable
 from unified_log.readers.reader import Reader
 
 KEY = "kind text DEFAULT 'sums', name text, n bigint DEFAULT 0, PRIMARY KEY (kind, name)"
-GOES = "FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE"
+GOES = "FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE"
 LASTING = f"CREATE TABLE sums ({KEY})"
 GOING = f"CREATE TABLE sums ({KEY}, {GOES})"
 SUMS = "INSERT INTO sums (name) VALUES ('one')"
@@ -103,7 +103,7 @@ def test_a_state_that_would_outlive_its_checkpoint_is_refused_at_the_first_start
     world: World, monkeypatch: pytest.MonkeyPatch, state: Sequence[str]
 ) -> None:
     made(world, monkeypatch, state)
-    with pytest.raises(Unavailable, match=r"twice.*REFERENCES checkpoints .* ON DELETE CASCADE"):
+    with pytest.raises(Unavailable, match=r"twice.*REFERENCES readers .* ON DELETE CASCADE"):
         begin(world)
     assert world.value("SELECT count(*) FROM checkpoints") == 0
     assert world.value("SELECT count(*) FROM sums") == 0
@@ -155,7 +155,8 @@ def test_what_else_is_written_at_a_recount_is_nobodys_state(
     """What `take` wrote in this session, and what the deleted checkpoint leaves."""
     made(world, monkeypatch, GOES_WITH_IT["as it is"])
     world.connection.execute(
-        "CREATE TABLE notes (note bigint REFERENCES checkpoints (id) ON DELETE SET NULL)"
+        "CREATE TABLE notes (kind text, name text,"
+        " FOREIGN KEY (kind, name) REFERENCES readers ON DELETE SET NULL)"
     )
     world.connection.execute("CREATE TABLE seen (n bigint)")
     reader = begin(world)
@@ -166,7 +167,7 @@ def test_what_else_is_written_at_a_recount_is_nobodys_state(
         take(records)
 
     monkeypatch.setattr(reader.handler, "take", noting)
-    world.connection.execute("INSERT INTO notes SELECT id FROM checkpoints")
+    world.connection.execute("INSERT INTO notes SELECT kind, name FROM readers")
     world.send(1, 2, 3)
     hurry(reader)
     world.connection.execute(RECOUNT)
@@ -179,6 +180,6 @@ def test_one_that_is_there_before_its_checkpoint_is_told_with_what_it_lacks(
 ) -> None:
     made(world, monkeypatch, LASTS["as it is"])
     world.connection.execute(SUMS)
-    advice = "one begins, and has a state already .* REFERENCES checkpoints .* ON DELETE CASCADE"
+    advice = "one begins, and has a state already .* REFERENCES readers .* ON DELETE CASCADE"
     with pytest.raises(Unavailable, match=advice):
         begin(world)

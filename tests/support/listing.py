@@ -15,7 +15,7 @@ TABLE = """
     CREATE TABLE listed (
         kind text NOT NULL DEFAULT 'listing', name text NOT NULL, ride_id bigint NOT NULL,
         distance numeric NOT NULL,
-        FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
+        FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE
     )
 """
 LIST = "INSERT INTO listed (name, ride_id, distance) VALUES (%s, %s, %s)"

@@ -24,16 +24,22 @@ HANDLES = """
 """
 LOAD = """
     SELECT last_redis_id, position, furthest, types FROM checkpoints WHERE kind = %s AND name = %s
+    ORDER BY version DESC LIMIT 1
 """
-# As strong as the lock of an UPDATE. Unlike FOR UPDATE, it does not wait for a transaction that is
-# inserting a row with a foreign key to this one.
-LOCK = "SELECT FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE"
+# It waits for who is moving it, and then locks what that has left (`version >=`).
+LOCK = """
+    SELECT FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s AND version >= (
+        SELECT version FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
+        ORDER BY version DESC LIMIT 1
+    ) FOR UPDATE
+"""
 # Compare-and-set: it moves only from where the batch was read, so that a second process of the same
 # name can't count the batch too; and only for who handles the types that were written down last,
 # since an older process would pass what a newer one handles. What was met on the way is counted in
 # the same statement.
 MOVE = """
-    UPDATE checkpoints SET last_redis_id = %(redis_id)s, position = %(position)s,
+    UPDATE checkpoints SET version = version + 1,
+        last_redis_id = %(redis_id)s, position = %(position)s,
         counted_at = CASE WHEN %(position)s > position THEN clock_timestamp() ELSE counted_at END,
         gaps_healed = gaps_healed + %(gaps)s,
         records_healed = records_healed + %(records)s,
@@ -43,8 +49,10 @@ MOVE = """
         entries_passed = entries_passed + %(passed)s,
         refusals_in_a_row = %(held_out)s + CASE WHEN %(taken)s + %(records)s > 0 THEN 0
                                                 ELSE refusals_in_a_row END
-    WHERE kind = %(kind)s AND name = %(name)s
-      AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
+    WHERE kind = %(kind)s AND name = %(name)s AND version >= (
+        SELECT version FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
+        ORDER BY version DESC LIMIT 1
+    ) AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
       AND types = %(types)s
 """
 ADD_CRASHES = """
@@ -111,7 +119,8 @@ class Checkpoint:
 
         Raises Overtaken when it is gone, or was made anew while this waited for it.
         """
-        if self._connection.execute(LOCK, [self._kind, self.name]).rowcount != 1:
+        who = {"kind": self._kind, "name": self.name}
+        if self._connection.execute(LOCK, who).rowcount != 1:
             raise self._gone()
 
     def go_back(self, position: int) -> int:

@@ -28,7 +28,7 @@ BOUNDS = """
             SELECT coalesce(json_agg(json_build_array(after, term, replaced) ORDER BY after), '[]')
             FROM terms
         ) END
-    FROM streamer_state
+    FROM streamer_state ORDER BY version DESC LIMIT 1
 """
 # An entry that is read again, as after a restore of Redis, is there already.
 KEEP = """

@@ -22,10 +22,11 @@ logger = logging.getLogger("consumer")
 # that was held out to be tried again.
 REPAIR_IS_DUE = """
     SELECT EXISTS (
-        SELECT FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s AND (recount OR EXISTS (
+        SELECT FROM current_checkpoints reader
+        WHERE kind = %(kind)s AND name = %(name)s AND (recount OR EXISTS (
             SELECT FROM held_out_records held
-            WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name)
-              AND retry AND held.position <= checkpoints.position
+            WHERE (held.kind, held.name) = (reader.kind, reader.name)
+              AND retry AND held.position <= reader.position
         ))
     )
 """
@@ -35,17 +36,14 @@ TAKE_RECOUNT = """
         position = least(position, last_sent_id)
     FROM streamer_state WHERE kind = %s AND name = %s AND recount RETURNING position
 """
-# The state belongs to the checkpoint, by foreign keys ON DELETE CASCADE: it goes with it. All that
-# the checkpoint itself knows stays, but for the position. As JSON, since this need not name the
-# columns.
+# The state belongs to the reader, by foreign keys ON DELETE CASCADE: it goes with its row, which is
+# made anew. All that the checkpoint knows stays, but for the position.
 START_OVER = """
-    WITH was AS (DELETE FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s RETURNING *)
-    INSERT INTO checkpoints OVERRIDING SYSTEM VALUE
-    SELECT again.* FROM was CROSS JOIN LATERAL jsonb_populate_record(
-        NULL::checkpoints, to_jsonb(was) || jsonb_build_object(
-            'position', cell_start(), 'furthest', greatest(furthest, position)
-        )
-    ) again
+    WITH back AS (
+        UPDATE checkpoints SET position = cell_start(), furthest = greatest(furthest, position)
+        WHERE kind = %(kind)s AND name = %(name)s
+    ), was AS (DELETE FROM readers WHERE kind = %(kind)s AND name = %(name)s RETURNING *)
+    INSERT INTO readers SELECT * FROM was
 """
 FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 

@@ -37,9 +37,9 @@ RAISED = "P0001"
 # Of those in a row, no more than still wait for a decision.
 COUNTS = """
     SELECT least(refusals_in_a_row, undecided), undecided
-    FROM checkpoints CROSS JOIN LATERAL (
+    FROM current_checkpoints reader CROSS JOIN LATERAL (
         SELECT count(*) AS undecided FROM held_out_records held
-        WHERE (held.kind, held.name) = (checkpoints.kind, checkpoints.name) AND dropped_at IS NULL
+        WHERE (held.kind, held.name) = (reader.kind, reader.name) AND dropped_at IS NULL
     ) held
     WHERE kind = %s AND name = %s
 """
@@ -52,8 +52,9 @@ KEEP = """
 """
 # Past its checkpoint a reader will meet the record anyway.
 TO_RETRY = """
-    SELECT held.position, held.type FROM held_out_records held JOIN checkpoints USING (kind, name)
-    WHERE kind = %s AND name = %s AND retry AND held.position <= checkpoints.position
+    SELECT held.position, held.type
+    FROM held_out_records held JOIN current_checkpoints reader USING (kind, name)
+    WHERE kind = %s AND name = %s AND retry AND held.position <= reader.position
     ORDER BY held.position LIMIT 1
 """
 COUNTED = """

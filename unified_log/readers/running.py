@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import psycopg
 import redis
 
-from unified_log import database, process, sessions, settings
+from unified_log import database, process, session_settings, sessions, settings
 from unified_log.faults import crashing
 from unified_log.log import Log
 from unified_log.readers.crashes import Crashes
@@ -69,6 +69,7 @@ def run(
                 sessions.starting(sessions.reader(handler.KIND, name)),
                 lock_timeout=TIMEOUT,
                 idle_in_transaction_session_timeout=TIMEOUT,
+                **session_settings.INDEX_SCANS,
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):

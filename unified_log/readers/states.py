@@ -6,7 +6,7 @@ from unified_log.database import one_row
 
 ADVICE = (
     "Each table of it has to go with the checkpoint: FOREIGN KEY (kind, name)"
-    " REFERENCES checkpoints (kind, name) ON DELETE CASCADE"
+    " REFERENCES readers (kind, name) ON DELETE CASCADE"
 )
 # What a transaction writes to it keeps locked to its end, also where ON CONFLICT DO NOTHING inserts
 # nothing, since the row is there already. (pg_stat_xact_user_tables would not say that, and counts
@@ -18,7 +18,7 @@ WRITTEN = """
 # A partition has its table's foreign keys.
 OUTLIVING = """
     WITH RECURSIVE going AS (
-        SELECT 'checkpoints'::regclass::oid AS id
+        SELECT 'readers'::regclass::oid AS id
         UNION
         SELECT conrelid FROM pg_constraint JOIN going ON confrelid = going.id
         WHERE contype = 'f' AND confdeltype = 'c'

@@ -2,8 +2,23 @@
 -- the readers'. `unified_log/schema/__init__.py` applies it, in one transaction, in which the setting
 -- `unified_log.cell` says which cell this is.
 --
--- Times are instants. Where rows are updated often, pages keep free space (fillfactor), so that an
--- update stays in its page.
+-- Times are instants.
+--
+-- A row that every batch updates has a rising `version`, last in its key, so that an index finds the
+-- newest first. While a snapshot is held elsewhere (by a pg_dump, a forgotten session, a standby),
+-- Postgres keeps all versions of a row, and who looks for it by an unchanged key reads them all. So
+-- what runs for every batch reads
+--
+--     SELECT ... ORDER BY version DESC LIMIT 1
+--
+-- and writes
+--
+--     UPDATE ... SET ..., version = version + 1
+--     WHERE ... AND version >= (SELECT version FROM ... ORDER BY version DESC LIMIT 1)
+--
+-- in a session that scans by index (`unified_log/session_settings.py`). Not `=`: who waits for another
+-- update to commit goes on with what that has left, as everywhere. What is rare may do without: each
+-- snapshot sees one row, whatever its version.
 
 -- In the first schema of the caller's search_path. Functions keep this path (FROM CURRENT): no
 -- caller's, and no temporary table, misleads them. `4_data.sql` ends with the caller's own again.
@@ -161,18 +176,37 @@ REVOKE EXECUTE ON FUNCTION stage FROM PUBLIC;
 
 -- ------------------------------------------------------------------ the streamer
 
+-- Refuses a second row; or, for a trigger that names a column, a second one with its value. A unique
+-- index would have to read all versions of the first.
+CREATE FUNCTION refuse_second() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    same constant text := CASE TG_NARGS WHEN 0 THEN ''
+        ELSE format('WHERE %I = %L', TG_ARGV[0], to_jsonb(NEW) ->> TG_ARGV[0]) END;
+    is_there boolean;
+BEGIN
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s %s)', TG_RELID::regclass, same) INTO is_there;
+    IF is_there THEN
+        RAISE EXCEPTION '% has this row already', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
 -- One row: the position of the last record that the streamer sent and committed, and how many it has
 -- sent in all.
 --
 -- Each record counts once; also one that `unified_log.repair` took out of the outbox unsent. Together
 -- with what is staged, that is all of `log_records`.
 CREATE TABLE streamer_state (
-    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
+    version bigint PRIMARY KEY DEFAULT 0,
     last_sent_id bigint NOT NULL DEFAULT cell_start()
         CONSTRAINT streamer_state_last_sent CHECK (last_sent_id >= 0),
     records_sent bigint NOT NULL DEFAULT 0
         CONSTRAINT streamer_state_records_sent CHECK (records_sent >= 0)
-) WITH (fillfactor = 50);
+);
+
+CREATE TRIGGER one_row BEFORE INSERT ON streamer_state
+    FOR EACH ROW EXECUTE FUNCTION refuse_second();
 
 INSERT INTO streamer_state DEFAULT VALUES;
 
@@ -190,18 +224,27 @@ CREATE TABLE terms (
 
 -- ------------------------------------------------------------------ the readers of the log
 
--- Where a reader stands.
+-- Who reads the log: a row for each checkpoint, written with it, and never updated.
 --
--- A name is unique among readers of the same kind: a total and a ranking may both be named "main". A
--- reader that gives no kind is a program of another sort.
+-- A name is unique among readers of the same kind: a total and a ranking may both be named "main".
+-- What belongs to a reader refers to it by a foreign key, and goes with it.
+CREATE TABLE readers (
+    kind text CONSTRAINT readers_kind CHECK (length(kind) BETWEEN 1 AND 64),
+    name text CONSTRAINT readers_name CHECK (length(name) BETWEEN 1 AND 64),
+    PRIMARY KEY (kind, name)
+);
+
+-- Where a reader stands: its newest version, which `current_checkpoints` shows.
+--
+-- A reader that gives no kind is a program of another sort. Who inserts one that is there already
+-- inserts nothing.
 --
 -- The counters move in the transactions of the work that they count. Programs of another sort
 -- leave them at 0.
 CREATE TABLE checkpoints (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind text NOT NULL DEFAULT 'outside'
-        CONSTRAINT checkpoints_kind CHECK (length(kind) BETWEEN 1 AND 64),
-    name text NOT NULL CONSTRAINT checkpoints_name CHECK (length(name) BETWEEN 1 AND 64),
+    kind text DEFAULT 'outside',
+    name text,
+    version bigint DEFAULT 0,
     -- Two numbers of 64 bits. No backslash: what it means in a literal depends on a setting.
     last_redis_id text NOT NULL DEFAULT '0-0' CONSTRAINT checkpoints_last_redis_id CHECK (
         CASE WHEN last_redis_id ~ '^[0-9]+-[0-9]+$'
@@ -244,8 +287,34 @@ CREATE TABLE checkpoints (
     -- Somebody asks the reader to make its state anew. Null: it can't be asked, and has a hook of its
     -- own instead (`set_back_hooks`).
     recount boolean DEFAULT false,
-    UNIQUE (kind, name)
-) WITH (fillfactor = 50);
+    PRIMARY KEY (kind, name, version),
+    FOREIGN KEY (kind, name) REFERENCES readers (kind, name)
+);
+
+-- They have their owner's rights: a program that may write to `checkpoints` needs no others.
+CREATE FUNCTION add_reader() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    INSERT INTO readers VALUES (NEW.kind, NEW.name) ON CONFLICT DO NOTHING;
+    RETURN CASE WHEN FOUND THEN NEW END;
+END $$;
+
+CREATE FUNCTION remove_reader() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    DELETE FROM readers WHERE kind = OLD.kind AND name = OLD.name;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER added BEFORE INSERT ON checkpoints FOR EACH ROW EXECUTE FUNCTION add_reader();
+CREATE TRIGGER removed AFTER DELETE ON checkpoints FOR EACH ROW EXECUTE FUNCTION remove_reader();
+
+-- For whoever only reads them.
+CREATE VIEW current_checkpoints AS
+    SELECT newest.* FROM readers CROSS JOIN LATERAL (
+        SELECT * FROM checkpoints WHERE (kind, name) = (readers.kind, readers.name)
+        ORDER BY version DESC LIMIT 1
+    ) newest;
 
 -- A reader that a person has removed on purpose, so that nobody misses it.
 CREATE TABLE removed_readers (
@@ -289,7 +358,7 @@ CREATE TABLE held_out_records (
     retry boolean NOT NULL DEFAULT false, -- somebody asks the consumer to try it again
     dropped_at timestamptz,
     PRIMARY KEY (kind, name, "position"),
-    FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE,
+    FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE,
     CONSTRAINT held_out_records_dropped CHECK (NOT (retry AND dropped_at IS NOT NULL))
 );
 

@@ -30,7 +30,9 @@ SEQUENCE = """
     SELECT seqcache, seqincrement, seqcycle,
            (SELECT last_value - (NOT is_called)::int FROM log_position) AS last_drawn,
            greatest(last_sent_id, (SELECT max(id) FROM log_records)) AS taken
-    FROM pg_sequence CROSS JOIN streamer_state WHERE seqrelid = 'log_position'::regclass
+    FROM pg_sequence CROSS JOIN (
+        SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1
+    ) state WHERE seqrelid = 'log_position'::regclass
 """
 PUT_FORWARD = (
     "SELECT setval('log_position', greatest((SELECT last_value FROM log_position),"
@@ -40,7 +42,7 @@ STRANDED = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 1
 # Readers write the types that they handle into their checkpoints.
 UNHANDLED = """
     SELECT type FROM unnest(%s::text[]) type
-    WHERE type NOT IN (SELECT unnest(types) FROM checkpoints) ORDER BY type
+    WHERE type NOT IN (SELECT unnest(types) FROM current_checkpoints) ORDER BY type
 """
 
 # It also makes sessions discard the numbers that they have cached.

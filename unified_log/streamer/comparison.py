@@ -21,13 +21,16 @@ DIFFERENT = """
 """
 BARE = """
     SELECT id FROM (
-        SELECT id FROM log_records WHERE id > (SELECT last_sent_id FROM streamer_state)
+        SELECT id FROM log_records
+        WHERE id > (SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1)
         ORDER BY id LIMIT 1000
     ) unsent
     WHERE NOT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = unsent.id)
     ORDER BY id LIMIT 11
 """
-STATE = "SELECT last_sent_id, records_sent FROM streamer_state"
+STATE = """
+    SELECT last_sent_id, records_sent FROM streamer_state ORDER BY version DESC LIMIT 1
+"""
 ROWS = "SELECT count(*) FROM log_records WHERE id > %s AND id <= %s"
 MOST_POSITIONS = 100_000  # counting so many rows takes about 0.02 s; a busier log counts none
 LEAVE_OUT = "python -m unified_log.repair leaves them out of the log, and readers heal them"

@@ -28,8 +28,10 @@ NEXT_BATCH = """
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%b)"
 # Compare-and-set, and only for the leader of the newest term.
 MOVE_LAST_SENT = """
-    UPDATE streamer_state SET last_sent_id = %s, records_sent = records_sent + %s
-    WHERE last_sent_id = %s AND (SELECT term FROM terms ORDER BY after DESC LIMIT 1) = %s
+    UPDATE streamer_state
+    SET version = version + 1, last_sent_id = %s, records_sent = records_sent + %s
+    WHERE version >= (SELECT version FROM streamer_state ORDER BY version DESC LIMIT 1)
+      AND last_sent_id = %s AND (SELECT term FROM terms ORDER BY after DESC LIMIT 1) = %s
 """
 
 

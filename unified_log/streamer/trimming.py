@@ -17,7 +17,7 @@ import psycopg
 from unified_log import groups
 from unified_log.log import START, Log, as_numbers
 
-CHECKPOINTS = "SELECT last_redis_id FROM checkpoints"
+CHECKPOINTS = "SELECT last_redis_id FROM current_checkpoints"
 
 
 class Caps(NamedTuple):

@@ -10,6 +10,7 @@ import redis
 from unified_log.log import Clustered, Log
 from unified_log.streamer import checks
 from unified_log.streamer.comparison import Comparison
+from unified_log.streamer.held_snapshots import HeldSnapshots
 from unified_log.streamer.trimming import Trimmer
 
 logger = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ LOOK_EVERY = 30.0  # seconds; this reads the outbox from its start
 BRIEFLY = "SET LOCAL statement_timeout = '1s'"
 NOT_LOOKED = (
     "the outbox can't be looked through within a second: some session holds"
-    " an old snapshot (see backend_xmin in pg_stat_activity)"
+    " an old snapshot"
 )
 AN_HOUR = 3600.0
 
@@ -35,6 +36,7 @@ class Alarms:
         self._due: dict[str, float] = {}
         self._may_ask = True  # for Redis' settings
         self._comparison = Comparison()
+        self._snapshots = HeldSnapshots()
 
     def look(
         self, connection: psycopg.Connection, log: Log, last_sent: int, types: Iterable[str]
@@ -43,6 +45,7 @@ class Alarms:
         self.say(
             self._outbox(connection, last_sent)
             | dict.fromkeys(checks.durability_warnings(connection, log), logging.WARNING)
+            | dict.fromkeys(self._snapshots.warnings(connection), logging.WARNING)
             | self._fsync(log)
             | dict.fromkeys(checks.unhandled_warnings(connection, types), logging.WARNING)
         )

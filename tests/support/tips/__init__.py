@@ -14,7 +14,7 @@ SUMS = """
         kind text NOT NULL DEFAULT 'tips' CHECK (kind = 'tips'),
         name text PRIMARY KEY,
         cents bigint NOT NULL DEFAULT 0,
-        FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
+        FOREIGN KEY (kind, name) REFERENCES readers (kind, name) ON DELETE CASCADE
     )
 """
 # The row and its record commit together.
