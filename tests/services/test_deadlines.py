@@ -1,4 +1,4 @@
-"""A session with a Postgres that is frozen, or that only takes long: what is cut, and what is not."""
+"""A session with a Postgres that is frozen, or only takes long: what is cut, and what is not."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Barrier
 
@@ -85,7 +85,7 @@ def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
     url = pair.primary.url
     with connect(pair.primary) as primary:
         primary.execute("CREATE TABLE large (content text)")
-    frozen = Barrier(len(WAITS) + 2)
+    frozen = Barrier(len(WAITS) + 2, timeout=LONGEST)
 
     def cut(wait: Callable[[Session], None]) -> bool:
         session = database.connect(url, "test", statement_timeout=LIMIT)
@@ -95,7 +95,7 @@ def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
         frozen.wait()
         frozen.wait()
         began = time.monotonic()
-        with pytest.raises(NoAnswer, match="^Postgres does not answer: .*timeout expired$"):
+        with pytest.raises(NoAnswer, match=r"^Postgres does not answer: .*timeout expired$"):
             wait(session)
         assert session.closed
         return time.monotonic() - began < LONGEST
@@ -118,7 +118,7 @@ def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
         going_on.cancel()
         return session.closed and goes_on > 50
 
-    with ThreadPoolExecutor() as threads:
+    with ThreadPoolExecutor(len(WAITS) + 1) as threads:
         waiting = [threads.submit(cut, wait) for wait in WAITS]
         waiting.append(threads.submit(asyncio.run, cut_too()))
         frozen.wait()
@@ -212,7 +212,7 @@ def test_another_servers_process_of_the_same_number_is_not_taken_for_this_one(
     world: World, impatient: None
 ) -> None:
     """As where a proxy leads to a server that took over."""
-    session = world.connect()
+    session = opened(world)
     assert session.backend
     session.backend = session.backend._replace(started=0.0)
     with pytest.raises(NoAnswer, match="does not know this session"):
@@ -235,12 +235,18 @@ def test_an_answer_that_came_while_the_server_was_asked_is_taken(
 
 def test_a_limit_is_read_as_postgres_reads_it(world: World) -> None:
     for limit in ("0", "900ms", "10s", "2.5s", "2min", "1500"):
-        session = world.connect(statement_timeout=limit)
+        session = opened(world, statement_timeout=limit)
         [(kept,)] = session.execute(
             "SELECT setting::float8 / 1000 FROM pg_settings WHERE name = 'statement_timeout'"
         )
         assert deadline.seconds(limit) == kept
         assert session.backend == as_it_is(session, kept)
+
+
+def opened(world: World, **settings: str) -> Session:
+    return world.exits.enter_context(
+        closing(database.connect(world.postgres_url, "test", **settings))
+    )
 
 
 def as_it_is(session: psycopg.Connection, limit: float) -> deadline.Backend:
