@@ -103,8 +103,24 @@ class Host(Server):
         if not for_good:
             self.wait_until_it_serves()
 
+    def hang(self, meanwhile: Callable[[], None]) -> None:
+        """Freeze the server, and SIGKILL it after `meanwhile`: then it stays down for good.
+
+        If `meanwhile` fails, it is restarted. Raises ServerFailed where it was down before.
+        """
+        with self._guard:
+            if self._ending.is_set():
+                raise ServerFailed(f"{self.name} has ended")
+            self.freeze()
+            try:
+                meanwhile()
+                self._ending.set()
+            finally:
+                self._serves.clear()
+                self.kill()
+
     def freeze(self) -> None:
-        """SIGSTOP the server with all of its processes, until it is crashed."""
+        """SIGSTOP the server with all of its processes, until it is killed."""
         self.process.send_signal(signal.SIGSTOP)  # it starts no more of them
         for process in running(self.folder):
             with suppress(psutil.NoSuchProcess):
