@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
 from threading import BoundedSemaphore
-from typing import cast
+from typing import Any, cast
 
 import psycopg
 from psycopg import errors
@@ -24,6 +24,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from rocket_rides import revisions, sessions
 from rocket_rides.settings import Settings
 from unified_log import database, session_settings, unreachable
+from unified_log.deadline import NoAnswer, Session
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.schema.serving import NotServed
 from unified_log.waiting import STARTING_UP, LimitedWarning, delays
@@ -92,10 +93,11 @@ class Database:
             use_native_hstore=False,
             hide_parameters=True,
         )
+        event.listen(self.engine, "do_connect", _open_session)
         # Before SQLAlchemy's own first look at the server, which is a statement, too.
         event.listen(self.engine, "connect", self._prepare, insert=True)
         event.listen(self.engine, "checkout", _require_live)
-        event.listen(self.engine, "handle_error", _note)
+        event.listen(self.engine, "handle_error", self._note)
         # Here a request waits its turn, and not in the engine's pool: that knows one time limit for
         # all, and does not wake who waits when a session could not be opened.
         self._turns = BoundedSemaphore(config.api_connections)
@@ -147,7 +149,21 @@ class Database:
         self._warn(reason)
         raise NoConnection(said)
 
-    def _prepare(self, session: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
+    def _note(self, context: ExceptionContext) -> None:
+        """A session that was lost says nothing of the others: each is looked at before it is used.
+
+        But where the server does not answer one, the others are replaced before they wait, too.
+        """
+        error = context.original_exception
+        context.invalidate_pool_on_disconnect = isinstance(error, NoAnswer)
+        if isinstance(error, NoAnswer):
+            self._warn(in_one_line(error))
+        if context.connection and isinstance(error, OUTDATED):
+            about = context.connection.info
+            if time.monotonic() - about["opened"] > NEW:
+                about["outdated"] = True
+
+    def _prepare(self, session: Session, entry: ConnectionPoolEntry) -> None:
         """Set a new session up. Raises psycopg.Error, Refused or NotServed."""
         about = entry.info
         about["opened"] = time.monotonic()
@@ -183,13 +199,11 @@ def driver(connection: Connection) -> psycopg.Connection:
     return cast(psycopg.Connection, connection.connection.driver_connection)
 
 
-def _note(context: ExceptionContext) -> None:
-    """A session that was lost says nothing of the others: each is looked at before it is used."""
-    context.invalidate_pool_on_disconnect = False
-    if context.connection and isinstance(context.original_exception, OUTDATED):
-        about = context.connection.info
-        if time.monotonic() - about["opened"] > NEW:
-            about["outdated"] = True
+def _open_session(
+    _dialect: object, _entry: object, given: list[Any], named: dict[str, Any]
+) -> Session:
+    """In place of psycopg's own connections, those that have a deadline."""
+    return Session.connect(*given, **named)
 
 
 def _require_live(session: psycopg.Connection, *_: object) -> None:

@@ -68,6 +68,11 @@ CLAIMS = {
         "unified_log/streamer/barrier.py",
         2,
     ),
+    "deadlines": Claim(
+        "A frozen Postgres holds up nobody for longer than a deadline.",
+        "unified_log/deadline.py",
+        13,
+    ),
     "held-out": Claim(
         "A record that is refused is held out, and all others count.",
         "unified_log/readers/taking.py",

@@ -2,6 +2,7 @@
 
 import secrets
 import select
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from unified_log import session_settings, unreachable
+from unified_log.deadline import AsyncSession, Backend, Session, seconds
 from unified_log.errors import Refused, Unavailable, advice, in_one_line
 
 Row = TypeVar("Row")
@@ -35,9 +37,7 @@ NOTIFY = "SELECT pg_notify(%s, '')"
 ARRIVES = 5.0  # seconds that a notification may take on a busy machine
 
 
-def connect(
-    url: str, name: str, kind: type[psycopg.Connection] = psycopg.Connection, /, **session: str
-) -> psycopg.Connection:
+def connect(url: str, name: str, kind: type[Session] = Session, /, **session: str) -> Session:
     """Open an autocommit connection with `session` settings such as lock_timeout="1s".
 
     They are added to what every session has (`unified_log.session_settings`). Transactions are
@@ -56,15 +56,14 @@ def connect(
     return connection
 
 
-async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncConnection:
+async def connect_async(url: str, name: str, **session: str) -> AsyncSession:
     """The same for an event loop. Raises Unavailable; only `connect` looks for a pooler."""
     try:
-        connection = await psycopg.AsyncConnection.connect(  # noqa: TID251 (configured below)
-            url, **_options(name)
-        )
+        connection = await AsyncSession.connect(url, **_options(name))
         try:
             setting = session_settings.statement(session).encode()
-            await connection.execute(setting, prepare=False)
+            cursor = await connection.execute(setting, prepare=False)
+            connection.backend = _backend(await cursor.fetchone(), session)
         except BaseException:
             await connection.close()
             raise
@@ -84,19 +83,26 @@ def _options(name: str) -> dict[str, Any]:
 
 
 def configure(connection: psycopg.Connection, **session: str) -> None:
-    """Set what every session has, and `session`, in one round trip.
+    """Set what every session has, and `session`, in one round trip; a Session gets its deadline.
 
     Raises Refused when the connection leads to a pooler in transaction mode.
     """
     setting = session_settings.statement(session).encode()
-    backend, _ = one_row(connection.execute(setting, prepare=False))
-    if backend == connection.info.backend_pid:  # else a pooler has told us a number of its own
+    backend = _backend(connection.execute(setting, prepare=False).fetchone(), session)
+    if isinstance(connection, Session):
+        connection.backend = backend
+    if backend.pid == connection.info.backend_pid:  # else a pooler has told us a number of its own
         return
     if one_row(connection.execute(IN_RECOVERY, prepare=False))[0]:
         return  # nobody can listen on a standby, nor hold a lock that matters
     _require_sessions_of_our_own(
         make_conninfo(connection.info.dsn, password=connection.info.password)
     )
+
+
+def _backend(row: Any, session: Mapping[str, str]) -> Backend:
+    """From what the statement of the settings returns."""
+    return Backend(row[0], row[1], seconds(session.get("statement_timeout", "0")))
 
 
 @cache
@@ -107,7 +113,7 @@ def _require_sessions_of_our_own(conninfo: str) -> None:
     backend that listens, which is another session's by now, or nobody's.
     """
     channel = f"unified_log_{secrets.token_hex(8)}"
-    connect = partial(psycopg.connect, conninfo, autocommit=True, connect_timeout=5)  # noqa: TID251
+    connect = partial(Session.connect, conninfo, autocommit=True, connect_timeout=5)
     with connect() as one, connect() as other:
         one.execute(sql.SQL(LISTEN).format(sql.Identifier(channel)), prepare=False)
         taken = list[psycopg.Notify]()

@@ -78,11 +78,16 @@ NESTED_LOOPS = {**INDEX_SCANS, "enable_hashjoin": "off", "enable_mergejoin": "of
 def statement(session: Mapping[str, str]) -> str:
     """The statement that sets EVERY, with what `session` adds or replaces.
 
-    It returns the pid of the server's process, and how many settings it set. Those that an older
-    server does not know (transaction_timeout, before 17) are left out.
+    It returns the pid of the server's process, when that started, and how many settings it set.
+    Those that an older server does not know (transaction_timeout, before 17) are left out.
     """
     values = ", ".join(f"('{name}', '{value}')" for name, value in {**EVERY, **session}.items())
     return f"""
-        SELECT pg_backend_pid(), count(set_config(name, value, false))
+        SELECT pg_backend_pid(),
+            (
+                SELECT extract(epoch FROM backend_start)::float8
+                FROM pg_stat_get_activity(pg_backend_pid())
+            ),
+            count(set_config(name, value, false))
         FROM (VALUES {values}) each (name, value) WHERE current_setting(name, true) IS NOT NULL
     """  # noqa: S608 (names and values are the code's own)

@@ -17,6 +17,7 @@ from psycopg.abc import RV, PQGen
 from rocket_rides import revisions
 from rocket_rides.sessions import ROLLUP
 from unified_log import database, session_settings, sessions
+from unified_log.deadline import Session
 from unified_log.errors import in_one_line
 from unified_log.terms import StateLost
 from watch.facts import MOST, NO_ANSWER, Database, Reader
@@ -37,7 +38,7 @@ SESSION = {
 }
 
 
-class Impatient(psycopg.Connection):
+class Impatient(Session):
     """A connection that waits for an answer for TIMEOUT seconds at most, even if none can come."""
 
     @classmethod

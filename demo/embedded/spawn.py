@@ -53,7 +53,7 @@ def end_all(folder: Path) -> None:
     when they next wait for something. Raises ServerFailed when some don't end.
     """
     deadline = time.monotonic() + KILL_TIMEOUT
-    while leftovers := _running(folder):
+    while leftovers := running(folder):
         if time.monotonic() > deadline:
             raise ServerFailed(f"processes of an earlier run in {folder} do not end: {leftovers}")
         for process in leftovers:
@@ -62,7 +62,8 @@ def end_all(folder: Path) -> None:
         time.sleep(0.01)
 
 
-def _running(folder: Path) -> list[psutil.Process]:
+def running(folder: Path) -> list[psutil.Process]:
+    """Every server's process whose working directory is `folder`."""
     return [
         process
         for process in psutil.process_iter(["name", "cwd"])

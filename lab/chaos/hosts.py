@@ -8,12 +8,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+import psutil
 
 from demo.embedded.failures import ServerFailed
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
+from demo.embedded.spawn import running
 from lab.chaos.machines import Clock, Disk
 from lab.chaos.proxy import Proxy
 from lab.until import POLL
@@ -98,6 +102,29 @@ class Host(Server):
             self._ending.wait(down_for)
         if not for_good:
             self.wait_until_it_serves()
+
+    def hang(self, meanwhile: Callable[[], None]) -> None:
+        """Freeze the server, and SIGKILL it after `meanwhile`: then it stays down for good.
+
+        If `meanwhile` fails, it is restarted. Raises ServerFailed where it was down before.
+        """
+        with self._guard:
+            if self._ending.is_set():
+                raise ServerFailed(f"{self.name} has ended")
+            self.freeze()
+            try:
+                meanwhile()
+                self._ending.set()
+            finally:
+                self._serves.clear()
+                self.kill()
+
+    def freeze(self) -> None:
+        """SIGSTOP the server with all of its processes, until it is killed."""
+        self.process.send_signal(signal.SIGSTOP)  # it starts no more of them
+        for process in running(self.folder):
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
 
     def end(self) -> None:
         self._ending.set()

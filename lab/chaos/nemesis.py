@@ -22,7 +22,12 @@ EVERY = 1.5  # average seconds from the start of one fault to the start of the n
 AT_A_TIME = 100  # at the most
 TURNS = 0.75  # of the run: within this share, each kind has come once, on average
 # Kinds after which the recording begins another life of the database.
-REPLACE_POSTGRES = {"postgres-restore", "postgres-sync-failover", "postgres-async-failover"}
+REPLACE_POSTGRES = {
+    "postgres-restore",
+    "postgres-sync-failover",
+    "postgres-async-failover",
+    "postgres-freeze",
+}
 
 
 class Planned(NamedTuple):

@@ -22,6 +22,7 @@ FAULTS: dict[str, Fault] = {
     "postgres-restore": postgres_server.restore,
     "postgres-sync-failover": postgres_server.synchronous,
     "postgres-async-failover": postgres_server.asynchronous,
+    "postgres-freeze": postgres_server.freeze,
     "redis-crash": partial(processes.crash_server, "redis"),
     "redis-cut": redis_server.cut,
     "redis-flush": redis_server.flush,

@@ -1,4 +1,4 @@
-"""Postgres is restored from a backup, or fails over to a streaming standby.
+"""Postgres is restored from a backup, or fails over to a streaming standby, after a crash or frozen.
 
 A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
 asynchronous standby that lags. A fail-over to a synchronous one must lose nothing: it has every
@@ -74,6 +74,31 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
             pair.promote()
 
         pair.primary.crash(0, promote, for_good=True)
+    return "postgres"
+
+
+def freeze(scene: Scene, dice: random.Random) -> str:
+    """The primary is frozen, and its synchronous standby is promoted.
+
+    The frozen one's kernel goes on taking connections and acknowledging. It is killed some seconds
+    after the promotion: until then no connection is closed.
+    """
+    rides_for, before, after = dice.uniform(0, 2), dice.uniform(0, 3), dice.uniform(2, 8)
+    pair = scene.fleet.postgreses
+    with held(pair.busy), ExitStack() as undoing:
+        undoing.callback(pair.detach)
+        with moot_if_away():
+            pair.attach()
+        pair.wait_for_standby()
+        scene.wait(rides_for)
+        pair.catch_up()
+
+        def take_over() -> None:
+            scene.wait(before)
+            pair.promote()
+            scene.wait(after)
+
+        pair.primary.hang(take_over)
     return "postgres"
 
 
