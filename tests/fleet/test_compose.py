@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from lab.ports import free_ports
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.composed import COMPOSE, OURS, SERVICES, passed_on
+from tests.support.pages import is_program
 from tests.support.receiver import Answer, Receiver
 from tests.support.world import PATIENCE
 from unified_log.environment import PARSED
@@ -127,7 +128,7 @@ def test_a_probe_asks_its_container_itself_and_not_a_proxy(name: str, path: str)
 
 
 def test_each_dependency_can_be_met() -> None:
-    for service in (*OURS.values(), SERVICES["rights"]):
+    for service in OURS.values():
         for name, dependency in service["depends_on"].items():
             # A service of a profile that is off is not there.
             assert ("profiles" not in SERVICES[name]) == dependency.get("required", True)
@@ -203,7 +204,7 @@ def test_each_command_names_a_module_that_is_in_the_image(name: str) -> None:
     python, m, module, *_ = OURS[name]["command"]
     assert (python, m) == ("python", "-m")
     package = module.replace(".", "/")
-    assert (PROJECT / package / "__main__.py").is_file()
+    assert is_program(module)
     assert {package, package.split("/")[0]} & set(LET_IN)
 
 

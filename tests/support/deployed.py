@@ -74,10 +74,10 @@ class Deployed:
             },
         )
 
-    def give_rights(self) -> None:
-        """What the service `rights` does."""
-        command = [self.local(word) for word in SERVICES["rights"]["command"]]
-        self.run(command, self.environment("rights"))
+    def once(self, world: World, name: str) -> None:
+        """Run a service that ends."""
+        service = self.start(world, name)
+        assert service.ends() == 0, service.output.read_text()
 
     def run(self, command: list[str], env: dict[str, str]) -> None:
         path = os.pathsep.join([str(installed(Postgres.distribution)), os.environ["PATH"]])
@@ -86,7 +86,7 @@ class Deployed:
         assert done.returncode == 0, done.stderr
 
     def local(self, word: str) -> str:
-        return word.replace("/deploy/", f"{PROJECT}/deploy/").replace("$$", "$")
+        return word.replace("/deploy/", f"{PROJECT}/deploy/")
 
     @contextmanager
     def log(self, program: str) -> Iterator[redis.Redis]:
@@ -140,9 +140,8 @@ def deployed(
             fleet.make_roles()
             world = World(fleet.postgres, shared, fleet.postgres.url, "rocket-rides-log", folder)
             with fleet.log(f"{shared.programs}/{shared.program}") as log, world.exits:
-                migrated = fleet.start(world, "migrate")
-                assert migrated.ends() == 0, migrated.output.read_text()
-                fleet.give_rights()
+                for name in ("migrate", "rights"):
+                    fleet.once(world, name)
                 yield fleet, world, log
         finally:
             fleet.postgres.stop()

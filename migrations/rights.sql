@@ -1,7 +1,7 @@
--- What the role of each process may do with the tables. Run after every migration, as their owner.
--- Any number of times; in one transaction. A new table: whoever writes to it is told here.
+-- What the role of each process may do with the tables: `python -m migrations.rights`, any number of
+-- times. Whoever adds a table says here who writes to it, and whether the API or the nightly job
+-- reads it; all others read whatever there is.
 
--- Who follows the log reads whatever there is, and views heal from it.
 GRANT SELECT ON ALL TABLES IN SCHEMA rides TO streamer, totals, rollup, receipts, onlooker;
 GRANT SELECT ON ALL SEQUENCES IN SCHEMA rides TO streamer, totals, rollup, receipts, onlooker;
 
