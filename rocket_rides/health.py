@@ -25,9 +25,9 @@ AT_WORK = """
     WHERE application_name = %s AND datname = current_database()
       AND (state = 'idle' AND state_change < now() - make_interval(secs => %s)) IS NOT TRUE
 """
-HERE = f"""
+HERE = """
       AND pid IN (SELECT pid FROM pg_locks
-                  WHERE locktype = 'advisory' AND (classid, objid, objsubid) = ({PLACES}, %s, 2))
+                  WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (%s, %s, 2))
 """
 
 
@@ -42,7 +42,7 @@ def is_at_work(
     values = [session, silence]
     if not here:
         return connection.execute(AT_WORK, values).fetchone() != (0,)
-    return connection.execute(AT_WORK + HERE, [*values, place()]).fetchone() != (0,)
+    return connection.execute(AT_WORK + HERE, [*values, PLACES, place()]).fetchone() != (0,)
 
 
 def main() -> int:

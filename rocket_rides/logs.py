@@ -42,7 +42,7 @@ def configure(level: str, style: str, **about: str) -> None:
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Say to a person, on stdout, or on stderr what is amiss; in JSON, it is an event like all others.
+    """Say to a person, on stdout, or on stderr what is amiss; in JSON, it is an event like others.
 
     Raises OSError where it can't be written.
     """

@@ -114,7 +114,9 @@ def test_a_password_that_was_not_quoted_is_not_shown(password: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "udp", "sctp"])
-@pytest.mark.parametrize(("name", "field"), [("API_PORT", "api_port"), ("WATCH_PORT", "watch_port")])
+@pytest.mark.parametrize(
+    ("name", "field"), [("API_PORT", "api_port"), ("WATCH_PORT", "watch_port")]
+)
 def test_what_kubernetes_says_of_a_service_is_no_setting(
     name: str,
     field: str,

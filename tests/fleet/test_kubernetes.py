@@ -113,10 +113,9 @@ def test_selectors_find_the_pods_that_they_are_for() -> None:
     for manifest in (*LASTING, *of_kind("PodDisruptionBudget")):
         assert labels(manifest["spec"]["selector"]["matchLabels"]) == [name_of(manifest)]
     for service in of_kind("Service"):
-        [found] = labels(service["spec"]["selector"])
-        assert found == name_of(service)
+        assert labels(service["spec"]["selector"]) == [name_of(service)]
         for port in service["spec"].get("ports", ()):
-            ports = [each["containerPort"] for each in CONTAINERS[found]["ports"]]
+            ports = [each["containerPort"] for each in CONTAINERS[name_of(service)]["ports"]]
             assert port["targetPort"] in ports
     for pod in PODS.values():
         for spread in pod["spec"].get("topologySpreadConstraints", ()):

@@ -34,7 +34,7 @@ def grant_what_is_needed(world: World, role: str) -> None:
 
 @pytest.fixture
 def role(world: World) -> Iterator[str]:
-    """A role with the rights that the API needs, as migrations/rights.sql lists them, and no more."""
+    """A role with the rights that rights.sql gives to the API, and no more."""
     role = f"{world.stream}_api"
     world.connection.execute(f"CREATE ROLE {role} LOGIN")
     grant_what_is_needed(world, role)

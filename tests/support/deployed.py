@@ -95,8 +95,8 @@ class Deployed:
         shutil.copytree(PROJECT / "deploy", deploy)
         with (deploy / "redis/users.acl").open("a") as users:
             users.write(f"user {ADMIN} on >{ADMIN} ~* &* +@all\n")
-        start, *words = SERVICES["redis"]["entrypoint"], *SERVICES["redis"]["command"][1:]
-        command = [self.local(start[0]), self.local(start[1]), program, *words]
+        shell, start = SERVICES["redis"]["entrypoint"]
+        command = [shell, self.local(start), program, *SERVICES["redis"]["command"][1:]]
         own = {"DEPLOY": str(deploy), "TMPDIR": str(self.folder), "PATH": os.environ["PATH"]}
         options = ["--bind", "127.0.0.1", "--port", str(self.redis_port), "--dir", str(self.folder)]
         with (self.folder / "redis.log").open("wb") as output:
