@@ -10,7 +10,9 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 # The commands of the log, such as `python -m unified_log.repair`, take the services' settings.
 ENV UNIFIED_LOG_SETTINGS=rocket_rides.settings:load
 
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin rides
+# By its number: only of that does Kubernetes know that it is not root.
+RUN groupadd --system --gid 10001 rides \
+    && useradd --system --uid 10001 --gid rides --no-create-home --shell /usr/sbin/nologin rides
 
 WORKDIR /app
 
@@ -35,11 +37,11 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: --
     -r requirements/analytics.txt
 
 # A volume mounted here belongs to the user as well.
-RUN install --directory --owner=rides /warehouse
+RUN install --directory --owner=rides --group=rides /warehouse
 ENV WAREHOUSE_DIR=/warehouse
 
 COPY . .
-USER rides
+USER 10001:10001
 CMD ["python", "-m", "analytics.nightly"]
 
 
@@ -48,5 +50,5 @@ FROM packages AS services
 # Filtered by .dockerignore. Root owns the code, so no process can rewrite its own.
 COPY . .
 
-USER rides
+USER 10001:10001
 EXPOSE 8000 8001

@@ -133,14 +133,15 @@ cells:
 
 # Beside a fleet that may run here: a project, ports and secrets of its own, which take precedence
 # over those in .env. The last command fails unless all totals are exact.
-COMPOSE := docker compose --project-name rocket-rides-images --profile demo
+COMPOSE := docker compose --project-name rocket-rides-images --profile servers --profile demo
 images: export API_PORT = 18000
 images: export WATCH_PORT = 18001
 images: export RECEIPT_URL = http://simulator:8002/receipts
-images: export RECEIPT_SECRET = whsec_$(shell head -c 32 /dev/urandom | base64)
-images: export POSTGRES_PASSWORD = $(shell head -c 16 /dev/urandom | base64)
+images: export DATABASE_URL =
+images: export REDIS_URL =
 images:
-	@trap '$(COMPOSE) down --volumes' EXIT; trap exit INT TERM; set -ex; \
+	@set -a; eval "$$(deploy/secrets)"; set +a; \
+	trap '$(COMPOSE) down --volumes' EXIT; trap exit INT TERM; set -ex; \
 	$(COMPOSE) up --build --wait; \
 	$(COMPOSE) run --rm --no-deps -T -e API_URL=http://api:8000 api \
 		python -m demo.simulator --rides 200 --rate 0; \

@@ -4,7 +4,8 @@ PROCESS is `streamer`, `rollup`, `reader KIND NAME` (such as `reader total consu
 NAME`. A streamer or a rollup (leading or standing by), a reader or a receipts' worker is at work
 while its session with Postgres has completed a round of work (`unified_log.sessions`) and has been
 active recently: even an idle one sends a query at least every ten seconds. Exits with 0 when there
-is such a session, and the database's schema serves this code, else with 1.
+is such a session, and the database's schema serves this code, else with 1. With --here, only a
+process of this host, or container, counts.
 """
 
 import psycopg
@@ -13,7 +14,7 @@ from rocket_rides import revisions, sessions, settings
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser
-from unified_log.sessions import STREAMER, reader
+from unified_log.sessions import PLACES, STREAMER, place, reader
 
 PATIENCE = "5s"
 # Seconds in which an idle process sends some queries; a busy one is at work however long it takes.
@@ -25,21 +26,33 @@ AT_WORK = """
     WHERE application_name = %s AND datname = current_database()
       AND (state = 'idle' AND state_change < now() - make_interval(secs => %s)) IS NOT TRUE
 """
+HERE = """
+      AND pid IN (SELECT pid FROM pg_locks
+                  WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (%s, %s, 2))
+"""
 
 
-def is_at_work(connection: psycopg.Connection, session: str, silence: float = SILENCE) -> bool:
+def is_at_work(
+    connection: psycopg.Connection, session: str, silence: float = SILENCE, *, here: bool = False
+) -> bool:
     """Whether a session of that name has been active in the last `silence` seconds.
 
-    `session` is a name of `unified_log.sessions` or `rocket_rides.sessions`.
+    `session` is a name of `unified_log.sessions` or `rocket_rides.sessions`; `here` leaves out
+    those of other hosts.
     """
-    return connection.execute(AT_WORK, [session, silence]).fetchone() != (0,)
+    values = [session, silence]
+    if not here:
+        return connection.execute(AT_WORK, values).fetchone() != (0,)
+    return connection.execute(AT_WORK + HERE, [*values, PLACES, place()]).fetchone() != (0,)
 
 
 def main() -> int:
     """Return 0 when the process has a session that is at work, else 1."""
     parser = Parser("python -m rocket_rides.health", __doc__)
     parser.add_argument("process", nargs="+", metavar="PROCESS")
-    match parser.parse_args().process:
+    parser.add_argument("--here", action="store_true", help="on this host, or in this container")
+    given = parser.parse_args()
+    match given.process:
         case [session] if session in (STREAMER, sessions.ROLLUP):
             pass
         case ["reader", kind, name]:
@@ -52,7 +65,7 @@ def main() -> int:
         url = settings.load().postgres_url
         with database.connect(url, "health", statement_timeout=PATIENCE) as connection:
             revisions.check_schema(connection)
-            return 0 if is_at_work(connection, session) else 1
+            return 0 if is_at_work(connection, session, here=given.here) else 1
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(in_one_line(reason)) from None
 

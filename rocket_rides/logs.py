@@ -42,11 +42,11 @@ def configure(level: str, style: str, **about: str) -> None:
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Say to a person, on stdout or as an error on stderr; in JSON, it is an event like all others.
+    """Say to a person, on stdout, or on stderr what is amiss; in JSON, it is an event like others.
 
     Raises OSError where it can't be written.
     """
-    stream = sys.stderr if level >= logging.ERROR else sys.stdout
+    stream = sys.stderr if level > logging.INFO else sys.stdout
     for formatter in [handler.formatter for handler in logging.root.handlers]:
         if isinstance(formatter, JsonFormatter):
             text, stream = formatter.format(written(text, _program(), level)), sys.stdout

@@ -40,6 +40,9 @@ SECRET_PREFIX, SHORTEST_SECRET, LONGEST_SECRET = "whsec_", 24, 64
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
 # Seconds beyond the time-out of an attempt, in which its end is recorded.
 LEASE_MARGIN = 5.0
+# To each container, Kubernetes names the port of a Service `api` as API_PORT=tcp://10.0.0.1:8000.
+SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://\S+:[0-9]+")
+INJECTED = "Kubernetes says this of a Service; enableServiceLinks: false keeps it out"
 # The ports of a fleet: the API's, that of the live page, and the simulator's for receipts.
 PORTS = 3
 
@@ -301,6 +304,7 @@ def load() -> Settings:
 
     For the embedded Postgres, this process forgets libpq's variables, which are another server's.
     """
+    forget_service_links()
     try:
         config = Settings()
         if config.embedded_postgres:
@@ -311,6 +315,13 @@ def load() -> Settings:
     except Refused as reason:
         _refuse([str(reason)])
     return config
+
+
+def forget_service_links() -> None:
+    """Take those that are no settings from this process and those it starts, and say so."""
+    for name in ("API_PORT", "WATCH_PORT"):
+        if SERVICE_LINK.fullmatch(os.environ.get(name, "")):
+            _say([f"{name}={os.environ.pop(name)} is ignored: {INJECTED}"], logging.WARNING)
 
 
 def forget_libpq_variables() -> None:
@@ -331,11 +342,16 @@ def require_signing_secrets(config: Settings) -> list[str]:
 
 
 def _refuse(reasons: Iterable[str]) -> NoReturn:
+    _say(reasons, logging.ERROR)
+    raise SystemExit(2)
+
+
+def _say(lines: Iterable[str], level: int) -> None:
+    """As LOG_FORMAT has it: no settings are known yet."""
     if os.environ.get("LOG_FORMAT", "").lower() == logs.JSON:
         logs.configure("INFO", logs.JSON)
-    for reason in reasons:
-        logs.say(reason, logging.ERROR)
-    raise SystemExit(2)
+    for line in lines:
+        logs.say(line, level)
 
 
 def _problem(error: ErrorDetails) -> str:

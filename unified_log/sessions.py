@@ -3,10 +3,15 @@
 A session is called `streamer (starting)` or `reader KIND NAME (starting)` until it has completed a
 round of work; from then on the same without its suffix. A process that keeps failing opens a new
 session with each attempt, so it always has the suffix.
+
+With that, it takes a shared advisory lock, which nobody waits for: it says on which host, or in
+which container, the process runs.
 """
 
 import hashlib
 import re
+import socket
+import zlib
 
 import psycopg
 
@@ -19,6 +24,9 @@ STARTING = " (starting)"
 _LASTING = re.compile(r"[ -\"$-~]{1,43}")
 
 RENAME = "SELECT set_config('application_name', %s, false)"
+# Two numbers are another lock than any of one number (`unified_log.locks`).
+PLACES = 7268
+RENAME_HERE = f"{RENAME}, pg_try_advisory_lock_shared({PLACES}, %s)"
 
 
 def lasting(name: str) -> str:
@@ -39,8 +47,18 @@ def starting(name: str) -> str:
     return name + STARTING
 
 
+def place(host: str = "") -> int:
+    """The number of a host, by default this one, among the locks that say where sessions are."""
+    return zlib.crc32((host or socket.gethostname()).encode()) >> 1  # an integer and an oid
+
+
+def renaming(name: str, host: str = "") -> tuple[str, list[object]]:
+    """The statement, and its values, by which a session is called so, and where its process is."""
+    return RENAME_HERE, [name, place(host)]
+
+
 def at_work(connection: psycopg.Connection) -> None:
     """Record that this session has completed a round of work. Costs a round trip the first time."""
     called = connection.info.parameter_status("application_name") or ""
     if called.endswith(STARTING):
-        connection.execute(RENAME, [called.removesuffix(STARTING)], prepare=False)
+        connection.execute(*renaming(called.removesuffix(STARTING)), prepare=False)

@@ -25,7 +25,7 @@ from unified_log import database, process, session_settings
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.log import Log
 from unified_log.readers.report import Report
-from unified_log.sessions import RENAME, starting
+from unified_log.sessions import renaming, starting
 from unified_log.waiting import Progress
 
 logger = logging.getLogger("consumer")
@@ -100,7 +100,7 @@ class Worker:
             self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self._name} delivers receipts")
             await self._delivery.run_once(queue)
-            await queue.connection.execute(RENAME, [session], prepare=False)
+            await queue.connection.execute(*renaming(session), prepare=False)
             while not self._stop:
                 progress.made()
                 await self._delivery.run_once(queue, wait=IDLE_ROUND)

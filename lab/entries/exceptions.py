@@ -24,6 +24,7 @@ NOT_TRIED: dict[str, tuple[str, str]] = {
         READER,
         "a reader that is gone; the first hour's is tried",
     ),
+    r"migrations\.rights$": (READER, "roles in a Postgres of the reader's"),
     r"^redis-cli ": (READER, "a Redis of the reader's"),
     r"POSTGRES_PROGRAMS=/": (READER, "servers of this machine; .ci/run tries those of Debian"),
     r"PYTHON=python3": (READER, "another Python: --python"),

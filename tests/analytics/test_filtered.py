@@ -17,8 +17,8 @@ from tests.support.jobs import Reconcile
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
 
-PAGE = (PROJECT / "docs/reconcile.md").read_text()
-GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
+RIGHTS = (PROJECT / "migrations/rights.sql").read_text()
+GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", RIGHTS, re.MULTILINE)
 VIEW = "CREATE VIEW elsewhere.{0} AS SELECT * FROM public.{0} WHERE {1} % 3 <> 0"
 POLICY = "CREATE POLICY part ON {0} TO reconciler USING ({1} % 3 <> 0)"
 # What is added up or compared, and a number in it.
@@ -29,7 +29,7 @@ READ = TABLES | {"set_aside_minutes": "lowest_ride_id"}
 
 @pytest.fixture
 def as_reconciler(books: Books) -> Iterator[dict[str, str]]:
-    """The settings of a run as the role that docs/reconcile.md describes."""
+    """The settings of a run as the role that migrations/rights.sql describes."""
     connection = books.world.connection
     connection.execute("CREATE ROLE reconciler LOGIN")
     connection.execute("\n".join(GRANTS), prepare=False)

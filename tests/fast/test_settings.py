@@ -1,5 +1,6 @@
 """Settings: from the environment, checked, refused in one clear line, and all documented."""
 
+import os
 import re
 from base64 import b64encode
 from pathlib import Path
@@ -8,7 +9,14 @@ from urllib.parse import quote
 import pytest
 from certifi import where
 
-from rocket_rides.settings import DEMO_SECRET, PROJECT, Settings, load, require_signing_secrets
+from rocket_rides.settings import (
+    DEMO_SECRET,
+    INJECTED,
+    PROJECT,
+    Settings,
+    load,
+    require_signing_secrets,
+)
 from unified_log import urls
 
 NAMED = re.compile(r"# [A-Z_]+=")
@@ -105,6 +113,34 @@ def test_a_password_that_was_not_quoted_is_not_shown(password: str) -> None:
     assert '"' not in str(refused.value).replace('"="', "")
 
 
+@pytest.mark.parametrize("scheme", ["tcp", "udp", "sctp"])
+@pytest.mark.parametrize(
+    ("name", "field"), [("API_PORT", "api_port"), ("WATCH_PORT", "watch_port")]
+)
+def test_what_kubernetes_says_of_a_service_is_no_setting(
+    name: str,
+    field: str,
+    scheme: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of a Service named `api` it gives each pod API_PORT=tcp://10.0.0.1:8000."""
+    for told in (f"{scheme}://10.0.0.1:8000", f"{scheme}://[fd00::1]:8000"):
+        monkeypatch.setenv(name, told)
+        assert getattr(load(), field) == Settings.model_fields[field].default
+        assert capsys.readouterr().err == f"{name}={told} is ignored: {INJECTED}\n"
+        assert name not in os.environ  # so what this process starts has nothing to ignore
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("API_PORT", "tcp://"), ("API_URL", "tcp://10.0.0.1:8000")]
+)
+def test_nothing_else_is_ignored(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        load()
+
+
 @pytest.mark.parametrize("size", [23, 24, 64, 65])
 def test_a_secret_has_24_to_64_bytes(size: int) -> None:
     secret = f"whsec_{b64encode(b'?' * size).decode()}"
@@ -177,4 +213,4 @@ def test_the_example_names_every_setting_with_its_default() -> None:
         value = shown.pop(name.upper())
         if field.default not in {"", 0, None} and name != "data_dir":
             assert value == str(field.default), name
-    assert shown.keys() == {"POSTGRES_PASSWORD"}
+    assert shown.keys() == set()

@@ -6,24 +6,25 @@ import re
 import subprocess
 import sys
 import tomllib
-from typing import Any
 
 import pytest
-import yaml
 from check_jsonschema.builtin_schemas import get_builtin_schema
 from jsonschema import Draft202012Validator
 
 from lab.ports import free_ports
 from rocket_rides.settings import PROJECT, Settings
+from tests.support.composed import COMPOSE, OURS, SERVICES, passed_on
+from tests.support.pages import is_program
 from tests.support.receiver import Answer, Receiver
 from tests.support.world import PATIENCE
+from unified_log.environment import PARSED
 
 SCHEMA = get_builtin_schema("vendor.compose-spec")
-COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if "build" in service}
 JOB = SERVICES["reconciler"]
-OTHERS = {"PGPASSWORD", "OTEL_EXPORTER_OTLP_HEADERS"}  # libpq's, and OpenTelemetry's
+OTHERS = {"PGUSER", "PGPASSWORD", "OTEL_EXPORTER_OTLP_HEADERS"}  # libpq's, and OpenTelemetry's
+ONCE = {"migrate", "rights"}
+# Of the embedded servers; and the ports inside of a container, which are always the same.
+NOT_PASSED_ON = {"DATA_DIR", "API_PORT", "WATCH_PORT"}
 
 # Continued lines joined, comments and empty lines dropped: one (instruction, arguments) each.
 DOCKERFILE = [
@@ -98,14 +99,16 @@ def test_no_ports_are_published_but_the_apis_and_the_pages_and_those_on_this_hos
     assert not any("network_mode" in service for service in SERVICES.values())
 
 
-def test_all_but_the_migration_lasts_and_whoever_is_waited_for_has_a_health_check() -> None:
-    lasting = SERVICES.keys() - {"migrate"}
+def test_all_but_migration_and_rights_last_and_whoever_is_waited_for_has_a_health_check() -> None:
+    lasting = SERVICES.keys() - ONCE
     assert {SERVICES[name]["restart"] for name in lasting} == {"unless-stopped"}
     checked = {name for name, service in SERVICES.items() if "healthcheck" in service}
     assert checked == lasting - {"reconciler", "simulator"}
     for name in ("streamer", "consumer0", "consumer1", "rollup", "receipts0", "receipts1"):
-        *_, module, asked = [SERVICES[name]["healthcheck"]["test"][place] for place in (3, -1)]
-        assert module == "rocket_rides.health"
+        *_, module, asked, here = [
+            SERVICES[name]["healthcheck"]["test"][place] for place in (3, -2, -1)
+        ]
+        assert (module, here) == ("rocket_rides.health", "--here")
         assert asked == SERVICES[name]["command"][-1].removeprefix("consumers.") == name
 
 
@@ -127,11 +130,38 @@ def test_a_probe_asks_its_container_itself_and_not_a_proxy(name: str, path: str)
 def test_each_dependency_can_be_met() -> None:
     for service in OURS.values():
         for name, dependency in service["depends_on"].items():
+            # A service of a profile that is off is not there.
+            assert ("profiles" not in SERVICES[name]) == dependency.get("required", True)
             if dependency["condition"] == "service_completed_successfully":
-                assert name == "migrate"
+                assert name in ONCE
             else:
                 assert dependency["condition"] == "service_healthy"
                 assert "healthcheck" in SERVICES[name]
+
+
+def test_servers_of_ones_own_can_be_named() -> None:
+    assert {name for name, each in SERVICES.items() if each.get("profiles") == ["servers"]} == {
+        "postgres",
+        "redis",
+    }
+    for name in OURS:
+        given = passed_on(name, {"DATABASE_URL": "postgresql://db/x", "REDIS_URL": "redis://log"})
+        assert (given["DATABASE_URL"], given["REDIS_URL"]) == ("postgresql://db/x", "redis://log")
+
+
+def test_of_what_stands_by_there_are_two() -> None:
+    replicas = {name: each.get("deploy", {}).get("replicas", 1) for name, each in SERVICES.items()}
+    assert {name for name, number in replicas.items() if number != 1} == {"streamer", "rollup"}
+    assert (replicas["streamer"], replicas["rollup"]) == (2, 2)
+
+
+def test_each_setting_is_passed_on() -> None:
+    """Each to all services, or to those that it is about."""
+    given = set().union(*(each["environment"] for each in OURS.values()))
+    assert {name.upper() for name in Settings.model_fields} - given == NOT_PASSED_ON
+    library = {name for name in PARSED if name not in ("DATABASE_URL", "REDIS_URL")}
+    for each in OURS.values():
+        assert library <= each["environment"].keys()
 
 
 def test_redis_loses_nothing_that_it_acknowledged() -> None:
@@ -142,13 +172,16 @@ def test_redis_loses_nothing_that_it_acknowledged() -> None:
     assert options["--appendfsync"] == "always"
     assert options["--maxmemory-policy"] == "noeviction"
     assert options["--save"] == ""
-    assert SERVICES["redis"]["volumes"] == ["valkey:/data"]
+    assert "valkey:/data" in SERVICES["redis"]["volumes"]
 
 
 def test_no_password_is_in_the_file() -> None:
-    password = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
-    assert password.startswith("${POSTGRES_PASSWORD:?")
-    assert {service["environment"]["PGPASSWORD"] for service in OURS.values()} == {password}
+    for server in ("postgres", "redis"):
+        given = SERVICES[server]["environment"]
+        assert not any(given[name] for name in given if name.endswith("PASSWORD"))
+    for service in OURS.values():
+        given = service["environment"].get("PGPASSWORD", "${_PASSWORD:-}")
+        assert re.fullmatch(r"\$\{[A-Z]*_PASSWORD:-\}", given)
     secrets = {service["environment"].get("RECEIPT_SECRET") for service in OURS.values()} - {None}
     assert len(secrets) == 1
     assert secrets.pop().startswith("${RECEIPT_SECRET:?")
@@ -159,10 +192,9 @@ def test_each_setting_is_one_that_the_services_know(name: str) -> None:
     environment = OURS[name]["environment"]
     known = {variable.upper() for variable in Settings.model_fields}
     known |= {"TZ"} if OURS[name] is JOB else set()
-    assert environment.keys() - known == OTHERS
-    settings = Settings(
-        database_url=environment["DATABASE_URL"], redis_url=environment["REDIS_URL"]
-    )
+    assert environment.keys() - known <= OTHERS
+    given = passed_on(name, {})
+    settings = Settings(database_url=given["DATABASE_URL"], redis_url=given["REDIS_URL"])
     assert not settings.embedded_postgres
     assert not settings.embedded_redis
 
@@ -172,7 +204,7 @@ def test_each_command_names_a_module_that_is_in_the_image(name: str) -> None:
     python, m, module, *_ = OURS[name]["command"]
     assert (python, m) == ("python", "-m")
     package = module.replace(".", "/")
-    assert (PROJECT / package / "__main__.py").is_file()
+    assert is_program(module)
     assert {package, package.split("/")[0]} & set(LET_IN)
 
 
@@ -187,7 +219,7 @@ def test_our_containers_can_do_no_more_than_they_must(name: str) -> None:
 @pytest.mark.parametrize("target", IMAGES)
 def test_an_image_runs_as_an_ordinary_user_who_cannot_change_the_code(target: str) -> None:
     *_, last = [instruction for instruction in IMAGES[target] if instruction[0] in ("USER", "COPY")]
-    assert last == ("USER", ["rides"])
+    assert last == ("USER", ["10001:10001"])  # a name can't be told from root's
     assert not any(word.startswith("--ch") for words in given("COPY", target) for word in words)
 
 

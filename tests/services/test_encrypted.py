@@ -1,4 +1,4 @@
-"""A whole fleet over TLS, with passwords, and with no more rights than docs/production.md gives."""
+"""A whole fleet over TLS, with passwords, and with no more rights than docs/production.md names."""
 
 from collections.abc import Iterator
 

@@ -7,6 +7,8 @@ import pytest
 from rocket_rides.health import SILENCE, is_at_work
 from rocket_rides.sessions import ROLLUP, inbox, receipts
 from tests.support.disasters import limited_redis
+from tests.support.receipts import Staff
+from tests.support.receiver import Receiver
 from tests.support.world import World, eventually
 from unified_log import sessions
 from unified_log.readers.declared import NAME_LENGTH
@@ -96,6 +98,22 @@ def test_no_two_sessions_share_a_name_and_postgres_keeps_them_as_they_are(world:
             world.connection.execute("SELECT set_config('application_name', %s, false)", [shown])
             [kept] = world.connection.execute("SHOW application_name").fetchone() or [""]
             assert kept == shown
+
+
+def test_of_two_the_one_on_this_host_can_be_asked_about(
+    world: World,
+) -> None:
+    """A container has a host's name of its own; here the other one's session is made up."""
+    asked = [["streamer", "--here"], ["receipts", "one", "--here"]]
+    for session in (sessions.STREAMER, receipts("one")):
+        world.connect().execute(*sessions.renaming(session, "elsewhere"), prepare=False)
+    assert [status(world, *words[:-1]) for words in asked] == [0, 0]
+    assert [status(world, *words) for words in asked] == [1, 1]
+    world.service("streamer").says("leading")
+    eventually(lambda: status(world, *asked[0]) == 0)
+    with Receiver() as receiver:
+        Staff(world, receiver).service("one")
+        eventually(lambda: status(world, *asked[1]) == 0)
 
 
 @pytest.mark.parametrize(

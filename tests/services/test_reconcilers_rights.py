@@ -1,4 +1,4 @@
-"""The role that runs the reconciliation: the rights in docs/reconcile.md are enough."""
+"""The role that runs the reconciliation: the rights in migrations/rights.sql are enough."""
 
 import random
 import re
@@ -29,8 +29,8 @@ from rocket_rides.settings import PROJECT
 from tests.support.world import World
 from unified_log.errors import Unavailable
 
-PAGE = (PROJECT / "docs/reconcile.md").read_text()
-GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
+RIGHTS = (PROJECT / "migrations/rights.sql").read_text()
+GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", RIGHTS, re.MULTILINE)
 MINUTE = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
 
 
@@ -78,7 +78,7 @@ def run(world: World) -> None:
     past_runs(connection)
 
 
-def test_the_rights_on_the_page_are_enough(reconciler: World) -> None:
+def test_the_rights_that_it_is_given_are_enough(reconciler: World) -> None:
     assert len(GRANTS) == 6
     reconciler.connection.execute("\n".join(GRANTS), prepare=False)
     run(reconciler)

@@ -1,4 +1,4 @@
-"""The rights in Redis that docs/production.md gives each process are enough, and none is idle."""
+"""The rights in Redis that users.acl gives each process are enough, and none is idle."""
 
 from collections.abc import Iterator
 from typing import Any

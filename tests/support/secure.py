@@ -27,14 +27,16 @@ from tests.support.folders import short_folder
 PAGE = (PROJECT / "docs/production.md").read_text()
 [_, SECTION] = PAGE.split("## Encryption and rights\n")
 SECTION = SECTION.partition("\n## ")[0]
-[ROLES] = re.findall(r"^```sql\n(.*?)^```", SECTION, re.M | re.S)
-# What follows the user's name, of each user in Redis.
+ROLES = (PROJECT / "deploy/postgres/roles.sql").read_text()
+ACL = (PROJECT / "deploy/redis/users.acl").read_text()
+# What follows the user's name, of the page's user in Redis, and of each in the file.
 USERS = dict(re.findall(r"^ACL SETUSER (\S+) (.*)$", SECTION, re.M))
+USERS |= dict(re.findall(r"^user (?!default)(\S+) (.*)$", re.sub(">[A-Z]+_", ">", ACL), re.M))
 [DATABASE_URL] = re.findall(r"^DATABASE_URL='(.*)'$", SECTION, re.M)
 [REDIS_URL] = re.findall(r"^REDIS_URL='(.*)'$", SECTION, re.M)
 AUTHORITY = "/etc/rides/authority.pem"
 PASSWORD = "s3cret"  # noqa: S105
-# Who runs the page's statements: no superuser, as on a managed server.
+# Who runs the file's statements: no superuser, as on a managed server.
 OWNER = """
     CREATE ROLE administrator CREATEROLE;
     GRANT pg_read_all_stats TO administrator WITH ADMIN OPTION;
@@ -125,7 +127,9 @@ def secure_servers() -> Iterator[Secure]:
             log.start()
             with psycopg.connect(postgres.url, autocommit=True) as operator:
                 operator.execute(OWNER)
-                operator.execute(ROLES.replace("'PASSWORD'", f"'{PASSWORD}'").encode())
+                operator.execute(ROLES.encode())
+                for role in ("rides", "onlooker"):
+                    operator.execute(f"ALTER ROLE {role} PASSWORD '{PASSWORD}'")
             yield Secure(postgres, log, at["authority.pem"], at["other.pem"])
         finally:
             postgres.stop()
