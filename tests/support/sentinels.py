@@ -21,7 +21,7 @@ QUICK = {"bind": HOST, "repl-diskless-sync-delay": "0"}
 
 
 class SentinelServer(Redis):
-    """The server's program as a Sentinel. It rewrites its own configuration, which begins `told`."""
+    """The server's program as a Sentinel; `told` begins its configuration, which it rewrites."""
 
     name = "Sentinel"
 
@@ -66,7 +66,8 @@ class Watched:
     ) -> None:
         self._scheme = "rediss" if tls else "redis"
         listens = "tls-port" if tls else "port"
-        self.ports = [free_ports() for _ in range(replicas + 1)]
+        first = free_ports(1 + replicas + sentinels)
+        self.ports = [*range(first, first + 1 + replicas)]
         self.servers: list[Redis] = []
         for port in self.ports:
             place = folder / str(port)
@@ -77,7 +78,7 @@ class Watched:
                 server.programs = programs
             self.servers.append(server)
         self.sentinels = []
-        for port in [free_ports() for _ in range(sentinels)]:
+        for port in range(self.ports[-1] + 1, self.ports[-1] + 1 + sentinels):
             own = {"port": "0", **(tls or {}), listens: str(port)}
             told = [f"{setting} {value}" for setting, value in own.items()]
             told += [
@@ -129,7 +130,7 @@ class Watched:
         return said["role"] == "slave" and said["master_link_status"] == "up"
 
     def fail_over(self) -> None:
-        """By an operator's command: the old primary goes on for some ten seconds."""
+        """By an operator's command."""
         with client(self.sentinels[0]) as sentinel:
             sentinel.execute_command("SENTINEL", "FAILOVER", NAME)  # type: ignore[no-untyped-call]
 
