@@ -6,9 +6,11 @@ the reason would stand among two dozen lines about signals.
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from demo.embedded import ports, stock
 from rocket_rides.settings import Settings, require_signing_secrets
+from unified_log import sentinel_urls
 
 
 def require_room(config: Settings) -> None:
@@ -60,7 +62,12 @@ def _postgres(url: str) -> str:
 def _redis(url: str) -> str:
     from redis.connection import parse_url
 
-    given = parse_url(url)  # type: ignore[no-untyped-call]
-    place = f"{given.get('host', 'localhost')} port {given.get('port', 6379)}"
-    where = given.get("path") or place
-    return f"database {given.get('db', 0)} at {where}"
+    asked = sentinel_urls.parse(url)
+    given = parse_url(asked.server if asked else url)  # type: ignore[no-untyped-call]
+    place = f"at {given.get('host', 'localhost')} port {given.get('port', 6379)}"
+    where = f"at {given['path']}" if "path" in given else place
+    if asked:
+        places = [urlsplit(each) for each in asked.sentinels]
+        named = " or ".join(f"{place.hostname} port {place.port}" for place in places)
+        where = f"of the primary of {asked.name}, as Sentinel says at {named}"
+    return f"database {given.get('db', 0)} {where}"

@@ -90,8 +90,8 @@ class Settings(BaseSettings):
     """A `postgresql://` URL, of the server or of a pooler in session mode. Unset: embedded, and
     `PGHOST` and the like are ignored."""
     redis_url: Annotated[str, _unless_empty(urls.redis)] = ""
-    """A `redis://`, `rediss://` or `unix://` URL; `unified_log/urls.py` lists its options. Unset:
-    embedded."""
+    """A `redis://`, `rediss://` or `unix://` URL; `unified_log/urls.py` lists its options. Or of
+    Sentinels: `redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB`. Unset: embedded."""
     data_dir: Path = PROJECT / ".data"
     """The folder of the embedded servers."""
     cell: int | None = Field(default=None, ge=0, le=LAST_CELL)

@@ -141,6 +141,11 @@ CLAIMS = {
     "no-record": Claim(
         "An entry that is no record stops no reader.", "unified_log/readers/digest.py", 10
     ),
+    "sentinel": Claim(
+        "The log is on the primary that the Sentinels name, whoever else says that it is one.",
+        "unified_log/log/sentinels.py",
+        5,
+    ),
     "committed": Claim(
         "Nothing counts before the streamer has committed it.", "unified_log/readers/digest.py", 11
     ),

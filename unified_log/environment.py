@@ -34,7 +34,9 @@ class FromEnvironment:
 
     @property
     def log_url(self) -> str:
-        return self.redis_url or _missing("REDIS_URL", "redis://, rediss:// or unix://")
+        return self.redis_url or _missing(
+            "REDIS_URL", "redis://, rediss://, unix:// or redis+sentinel://"
+        )
 
     def begin_logging(self) -> None:
         process.log_to_stdout(self.log_level)

@@ -11,6 +11,8 @@ psycopg and redis are imported where they are needed, since not every process us
 import re
 from urllib.parse import parse_qsl, urlsplit
 
+from unified_log import sentinel_urls
+
 # The options of redis-py that a URL may set. The others are Python objects, or belong to the
 # processes: their time-outs, how often a command is retried, and the format of replies.
 REDIS_OPTIONS = {
@@ -52,10 +54,18 @@ def postgres(url: str) -> str:
 
 
 def redis(url: str) -> str:
-    """Check a URL of redis-py's. Raises ValueError."""
+    """Check a URL of redis-py's, or of Sentinels (`sentinel_urls`). Raises ValueError."""
     from redis import ConnectionPool, RedisError
     from redis.connection import parse_url
 
+    try:
+        asked = sentinel_urls.parse(url)
+    except ValueError as reason:
+        raise ValueError(f"{reason}; {UNQUOTED}") from None
+    if asked:
+        for each in (asked.server, *asked.sentinels):
+            redis(each)
+        return url
     parts = urlsplit(url)
     try:
         _ = parts.port

@@ -79,6 +79,7 @@ class AskingRedis:
 
     def _look_at_the_log(self) -> LogFacts | None:
         log = self._log
+        log.require_primary()
         now = log.clock()  # first: a server that is away must not seem to have a huge entry
         began = time.monotonic()
         is_resting = began < self._keep_until

@@ -106,6 +106,8 @@ class Group:
         words = ["GROUP", self.name, self.member, "COUNT", count, *blocking]
         with self._there():
             reply = self.log.command("XREADGROUP", *words, "STREAMS", self.log.name, ">")
+        if not reply:
+            self.log.require_primary()
         return entries(reply[0][1]) if reply else []
 
     def take_over(self, count: int, idle: float, member: str | None = None) -> list[Entry]:

@@ -254,6 +254,10 @@ def test_a_postgres_is_named_as_libpq_finds_it(
         ("redis://:hunter2@h", "database 0 at h port 6379"),
         ("rediss://u:hunter2@[::1]:7000/3", "database 3 at ::1 port 7000"),
         ("unix:///run/redis.sock?db=2", "database 2 at /run/redis.sock"),
+        (
+            "redis+sentinel://u:hunter2@a:1,b/log/3?sentinel_password=hunter2",
+            "database 3 of the primary of log, as Sentinel says at a port 1 or b port 26379",
+        ),
     ],
 )
 def test_a_redis_is_named_as_its_client_finds_it(url: str, where: str) -> None:

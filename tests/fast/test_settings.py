@@ -49,6 +49,12 @@ BAD = {
         redis://h?host=other redis://h?socket_timeout=1 redis://h?db=x redis://h/1/2
         redis://h?ssl_cert_reqs=none rediss://h?ssl_cert_reqs=banana
         unix:///x?socket_keepalive=1 redis://h:many redis://h:99999 redis://a..b
+        redis+sentinel://h:1 redis+sentinel://h:1/ redis+sentinel://h:1/n/x redis+sentinel://h:1/n/0/1
+        redis+sentinel://h:many/n redis+sentinel://h:1,h:99999/n redis+sentinel://a..b/n
+        redis+sentinel://me:secret/@h:1/n redis+sentinel://me:1/secret@h:1/n
+        redis+sentinel://me:1/secret@h redis+sentinel://me:a?secret@h:1/n
+        redis+sentinel://h:1/n?foo=bar redis+sentinel://h:1/n?sentinel_foo=bar
+        redis+sentinel://h:1/n?ssl_cert_reqs=none rediss+sentinel://h:1/n?ssl_cert_reqs=banana
     """,
     "RECEIPT_URL": """
         localhost:8002 ftp://h/x http:// http://h:many/ http://h:99999/
@@ -85,6 +91,8 @@ def test_a_bad_value_is_one_clear_line_without_its_password(
         ("redis_url", f"rediss://h?ssl_ca_certs={quote(where())}&ssl_check_hostname=false"),
         ("redis_url", "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem&ssl_cert_reqs=required"),
         ("redis_url", "unix:///run/redis.sock?db=2"),
+        ("redis_url", "redis+sentinel://u:p@a:1,[::1]:2,c/a%2Fb/3?sentinel_password=%23"),
+        ("redis_url", f"rediss+sentinel://a:1,b:2/n?ssl_ca_certs={quote(where())}"),
         ("receipt_url", "http://127.0.0.1:8002/receipts"),
         ("receipt_url", "https://shop.example/?shop=7&at=%2Fhome"),
     ],

@@ -34,6 +34,7 @@ USERS = dict(re.findall(r"^ACL SETUSER (\S+) (.*)$", SECTION, re.M))
 USERS |= dict(re.findall(r"^user (?!default)(\S+) (.*)$", re.sub(">[A-Z]+_", ">", ACL), re.M))
 [DATABASE_URL] = re.findall(r"^DATABASE_URL='(.*)'$", SECTION, re.M)
 [REDIS_URL] = re.findall(r"^REDIS_URL='(.*)'$", SECTION, re.M)
+[SENTINELS_USER] = re.findall(r"^ACL SETUSER \S+ (.*[+]sentinel.*)$", PAGE, re.M)
 AUTHORITY = "/etc/rides/authority.pem"
 PASSWORD = "s3cret"  # noqa: S105
 # Who runs the file's statements: no superuser, as on a managed server.
@@ -81,8 +82,8 @@ def let_in(control: redis.Redis, user: str, stream: str) -> None:
 @contextmanager
 def secure_servers() -> Iterator[Secure]:
     """Start such servers. Skips the test where the system has no programs for them."""
-    postgres_programs = stock.named(stock.POSTGRES) or _programs("postgres")
-    redis_programs = stock.named(stock.REDIS) or _programs("redis-server")
+    postgres_programs = stock.named(stock.POSTGRES) or system_programs("postgres")
+    redis_programs = stock.named(stock.REDIS) or system_programs("redis-server")
     with short_folder() as folder:
         # The embedded Postgres has always the same port, so this one has an address of its own.
         address = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
@@ -95,7 +96,7 @@ def secure_servers() -> Iterator[Secure]:
             "authority.pem": authority.cert_pem.bytes(),
             "other.pem": other.cert_pem.bytes(),
         }
-        at = {name: _private(folder / name, content) for name, content in files.items()}
+        at = {name: private_file(folder / name, content) for name, content in files.items()}
         postgres = Postgres(
             folder / "data",
             folder / "run",
@@ -136,7 +137,7 @@ def secure_servers() -> Iterator[Secure]:
             log.stop()
 
 
-def _programs(name: str) -> Path:
+def system_programs(name: str) -> Path:
     """The folder of the system's own program."""
     debians = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = debians[-1] if debians else shutil.which(name, path="/usr/bin:/usr/local/bin")
@@ -145,7 +146,7 @@ def _programs(name: str) -> Path:
     return Path(found).parent
 
 
-def _private(path: Path, content: bytes) -> str:
+def private_file(path: Path, content: bytes) -> str:
     """A file that only the servers can read."""
     path.write_bytes(content)
     path.chmod(0o600)

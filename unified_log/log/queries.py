@@ -103,7 +103,9 @@ def _followed(log: Log, query: Query) -> Iterator[list[Entry]]:
         if page := log.read(_text(at), size, POLL):
             size, at, was_there = _next_size(log, page), as_numbers(page[-1].redis_id), True
             yield page
-        elif was_there and time.monotonic() >= look_at:
+            continue
+        log.require_primary()
+        if was_there and time.monotonic() >= look_at:
             if as_numbers(log.last_id()) < at:  # as in `unified_log/readers/reader.py`
                 logger.warning("the log's ids are lower than before: it was wiped, or restored")
                 at = SMALLEST

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import redis
 
-from unified_log.log import names
+from unified_log import sentinel_urls
+from unified_log.log import names, sentinels
 from unified_log.log.entries import START, Entry, entries
 from unified_log.log.errors import appending_errors, naming_the_server
 from unified_log.log.replies import BoundedParser
@@ -77,16 +78,18 @@ class Log:
 
         # The processes retry whole batches; a command retried underneath them might be carried
         # out twice. RESP2, so that entries arrive as flat lists.
+        options: dict[str, Any] = {"protocol": 2, "parser_class": parser, "retry": None}
         with naming_the_server():
-            self.redis = redis.Redis.from_url(
-                url,
-                protocol=2,
-                parser_class=parser,
-                retry=None,
-                socket_timeout=timeout,
-                socket_connect_timeout=timeout,
-                single_connection_client=True,
-            )
+            if asked := sentinel_urls.parse(url):
+                self.redis = sentinels.client(asked, timeout, **options)
+            else:
+                self.redis = redis.Redis.from_url(
+                    url,
+                    **options,
+                    socket_timeout=timeout,
+                    socket_connect_timeout=timeout,
+                    single_connection_client=True,
+                )
         self.redis.response_callbacks.clear()
         self._connection = cast(redis.Connection, self.redis.connection)
         self.name = name
@@ -153,6 +156,15 @@ class Log:
                     f"Redis: {having} of {self._replicas} replicas have the log"
                     f" after {REPLICAS_TIMEOUT:g} s (LOG_REPLICAS)"
                 )
+
+    def require_primary(self) -> None:
+        """For who sees nothing new: raise redis.ConnectionError if another server has taken over.
+
+        Only Sentinels can tell; without any, this does nothing.
+        """
+        if isinstance(self.redis.connection_pool, sentinels.Pool):
+            with naming_the_server():
+                self.redis.connection_pool.require_primary()
 
     @property
     def was_cut(self) -> bool:

@@ -108,5 +108,6 @@ class Upkeep:
         if now >= self._due:
             self._due = now + UPKEEP_EVERY
             self.rounds += 1
+            self._log.require_primary()  # who was replaced may go on to take what we send
             self._trimmer.trim()
             checks.require_rising_sequence(self._connection)
