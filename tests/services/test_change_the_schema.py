@@ -43,7 +43,7 @@ def test_old_code_writes_and_reads_across_the_three_revisions(
         assert (answer.status_code, again.json()) == (201, answer.json()), answer.text
         assert api.post("6", **{"Idempotency-Key": key}).status_code == 422
         assert api.ready()
-        return int(answer.json()["id"])
+        return int(answer.json()["ride"]["id"])
 
     rides = {"before": taken("before")}
     add(release, 11).migrate(world)
@@ -54,7 +54,7 @@ def test_old_code_writes_and_reads_across_the_three_revisions(
     assert {world.value(NEW_READER, key) for key in rides} == {5000}
     world.connection.execute(NEW_WRITER, [rides["used"]])  # beside old code, which reads it
     replay = api.post("7", **{"Idempotency-Key": "new"})
-    assert replay.json()["id"] == rides["used"]
+    assert replay.json()["ride"]["id"] == rides["used"]
     eventually(lambda: world.standing() == world.truth, "all rides")
 
     migration = add(release, 13).service(world, "migrations")
