@@ -43,6 +43,7 @@ OTHERS = {
     "result.json",
     "long_rides.py",
     "migrations/versions/0011_tips.sql",
+    "0011_tips.py",
 }
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "long_rides", "orders.takings"}

@@ -74,9 +74,9 @@ def test_processes_go_on_beside_a_newer_schema_that_serves_them(
         world.service("streamer").says("leading")  # what is started again is served, too
         world.service("consumers.totals", "late").says("stands at")
         newer.service(world, "consumers.totals", "new").says("stands at")
-    for name in ("consumer0", "late", "new"):
-        eventually(lambda name=name: world.standing(name) == world.truth, f"all rides in {name}")
-        assert is_at_work(world.connection, reader("total", name))
+    names = ("consumer0", "late", "new")
+    eventually(lambda: {*map(world.standing, names)} == {world.truth}, "all rides in each total")
+    assert all(is_at_work(world.connection, reader("total", name)) for name in names)
     health = world.service("rocket_rides.health", "reader", "total", "late")
     assert health.ends() == 0
     with the_only_run(world.postgres_url):  # the night's
@@ -118,17 +118,12 @@ def test_a_migration_that_ends_the_service_of_old_code_waits_for_it_by_name(
     world.service("consumers.totals", "consumer0").says(IS_UNSERVED)
     with pytest.raises(Unavailable, match=IS_UNSERVED):
         revisions.require_schema(world.connection)
-    with_late = Api(world)
-    for answer in (with_late.client.get("/readyz"), with_late.post()):
+    late = Api(world)
+    for answer in (late.client.get("/readyz"), late.post()):
         assert answer.status_code == 503
         assert IS_UNSERVED in answer.text
-    facts = look_at_postgres(world)
-    assert IS_UNSERVED in facts
-
-
-def look_at_postgres(world: World) -> str:
-    """Why the page can tell nothing of it."""
-    return look(world).postgres.reason
+    late.client.close()
+    assert IS_UNSERVED in look(world).postgres.reason
 
 
 def test_a_process_that_comes_while_its_service_ends_waits(world: World) -> None:
