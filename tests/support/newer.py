@@ -26,7 +26,7 @@ def upgrade() -> None:
 '''
 
 
-class Newer:
+class Release:
     """In a folder. Without a revision it is this release again."""
 
     def __init__(self, folder: Path) -> None:
@@ -36,13 +36,13 @@ class Newer:
             # With what is compiled: most of a process' start would be that.
             shutil.copytree(package.parent, folder / name, ignore=HIDDEN, dirs_exist_ok=True)
 
-    def revise(self, number: int, sql: str, serves_from: int) -> "Newer":
+    def revise(self, number: int, sql: str, serves_from: int) -> "Release":
         """Add a revision that runs this SQL, and follows the one before it."""
         return self.add(
             f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql)
         )
 
-    def add(self, name: str, text: str) -> "Newer":
+    def add(self, name: str, text: str) -> "Release":
         """Add a file of a revision, such as "0011_tips.py"."""
         (self.folder / "migrations/versions" / name).write_text(text)
         return self
