@@ -1,5 +1,7 @@
 """Who holds the oldest snapshot: the streamer names him, and the live page says for how long."""
 
+from contextlib import closing
+
 import psycopg
 import pytest
 
@@ -47,6 +49,17 @@ def test_who_takes_one_after_the_other_holds_none(world: World) -> None:
             session.execute("SELECT FROM rides")
             assert snapshots.warnings(world.connection) == []
             session.commit()
+
+
+def test_who_holds_one_in_another_database_is_not_named(world: World) -> None:
+    clock = Clock()
+    snapshots = HeldSnapshots(clock)
+    elsewhere = psycopg.connect(world.postgres_url, dbname="postgres")
+    with closing(elsewhere):
+        elsewhere.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        elsewhere.execute("SELECT FROM pg_class LIMIT 1")
+        for clock.now in (0, LONG):
+            assert snapshots.warnings(world.connection) == []
 
 
 def test_a_prepared_transaction_is_named(world: World) -> None:

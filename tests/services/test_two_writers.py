@@ -155,9 +155,9 @@ def test_what_was_set_back_while_a_sweep_looked_stays_set_back(made: World) -> N
         with waiting(made, statements.COMPLETE, {"page": 10}) as second:
             repair.commit()
         assert second.result() == 0
-    assert made.connection.execute("SELECT inbox_to, complete_to FROM receipts_state").fetchall() == [
-        (2, 0)
-    ]
+    assert made.connection.execute(
+        "SELECT inbox_to, complete_to FROM receipts_state"
+    ).fetchall() == [(2, 0)]
 
 
 @pytest.mark.parametrize("table", ["streamer_state", "rollup_state", "receipts_state"])

@@ -16,6 +16,7 @@ from tests.mutants.parts import (
     rollup,
     streamer,
     totals,
+    versions,
     watch,
 )
 
@@ -25,6 +26,7 @@ MUTANTS = [
     *readers.MUTANTS,
     *held_out.MUTANTS,
     *totals.MUTANTS,
+    *versions.MUTANTS,
     *rollup.MUTANTS,
     *ick.MUTANTS,
     *receipts.MUTANTS,
