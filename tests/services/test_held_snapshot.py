@@ -39,26 +39,33 @@ MADE = f"""
     INSERT INTO rating_sums (name) VALUES ('c');
     INSERT INTO terms (after, term) VALUES (0, '{TERM}');
     UPDATE rollup_state SET generation = '{TERM}', ick = '{TERM}'
-"""  # noqa: S608
+"""
 SWEPT = {"worker": "w", "page": 10}
 TAKEN = {"most": 1, "quarantined": 1, "room": 1, "begin_at": None, "lease": None, "seconds": 1.0}
-SAVED = dict.fromkeys(("rides", "ids", "leases", "kinds", "reasons", "delays"), [])
+NOTHING: list[object] = []
+SAVED = {
+    "rides": NOTHING,
+    "ids": NOTHING,
+    "leases": NOTHING,
+    "kinds": NOTHING,
+    "reasons": NOTHING,
+    "delays": NOTHING,
+}
 NO_TIME = periods.Range(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
 OF_TOTAL = {"kind": "total", "name": "c"}
 
 
 def text(statement: Select[Any]) -> str:
-    return str(
-        statement.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})
-    )
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    return str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
 
 
-def moved(position: int, **changed: Any) -> dict[str, Any]:
+def moved(position: int) -> dict[str, Any]:
     """The values of a checkpoint's move from a position to the next."""
     counts = ("gaps", "records", "skipped", "malformed", "ignored", "passed", "taken", "held_out")
     places = {"redis_id": f"{position + 1}-0", "from_redis_id": f"{position}-0"}
-    places |= {"position": position + 1, "from_position": position}
-    return OF_TOTAL | dict.fromkeys(counts, 0) | places | {"types": []} | changed
+    positions = {"position": position + 1, "from_position": position}
+    return {**OF_TOTAL, **dict.fromkeys(counts, 0), **places, **positions, "types": []}
 
 
 class Hot(NamedTuple):

@@ -25,10 +25,10 @@ MADE = f"""
     UPDATE streamer_state SET last_sent_id = 0;
     UPDATE receipts_state SET inbox_to = 9;
     UPDATE rollup_state SET generation = '{TERM}', ick = '{TERM}'
-"""  # noqa: S608
+"""
 COUNTS = ("gaps", "records", "skipped", "malformed", "ignored", "passed", "taken", "held_out")
 C = {"kind": "total", "name": "c"}
-MOVED = C | dict.fromkeys(COUNTS, 0) | {"types": []}
+MOVED: dict[str, object] = {**C, **dict.fromkeys(COUNTS, 0), "types": []}
 MOVED |= {"from_redis_id": "0-0", "from_position": 0, "redis_id": "1-0", "position": 1}
 
 
@@ -162,10 +162,10 @@ def test_what_was_set_back_while_a_sweep_looked_stays_set_back(made: World) -> N
 
 @pytest.mark.parametrize("table", ["streamer_state", "rollup_state", "receipts_state"])
 def test_there_is_one_row_whatever_its_version(made: World, table: str) -> None:
-    made.connection.execute(f"UPDATE {table} SET version = 7".encode())  # noqa: S608
+    made.connection.execute(f"UPDATE {table} SET version = 7".encode())
     columns = "(salt) VALUES (repeat('0', 32))" if table == "receipts_state" else "DEFAULT VALUES"
     with pytest.raises(psycopg.errors.UniqueViolation):
-        made.connection.execute(f"INSERT INTO {table} {columns}".encode())  # noqa: S608
+        made.connection.execute(f"INSERT INTO {table} {columns}".encode())
 
 
 def test_a_reader_and_its_state_are_there_once(made: World) -> None:
