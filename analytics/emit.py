@@ -18,6 +18,8 @@ MAY_NOT_WRITE_TO = """
         SELECT name FROM unnest('{reconciliations,resets,recomputations,runs}'::text[]) name
         WHERE NOT has_table_privilege(name, 'INSERT')
         UNION ALL
+        SELECT 'readers' WHERE NOT has_any_column_privilege('readers', 'UPDATE')
+        UNION ALL
         SELECT 'approvals' WHERE NOT has_any_column_privilege('approvals', 'UPDATE')
         UNION ALL
         SELECT 'checkpoints' WHERE NOT has_column_privilege('checkpoints', 'recount', 'UPDATE')

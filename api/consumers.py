@@ -26,12 +26,12 @@ CONSUMERS = """
     ) readers
     LEFT JOIN LATERAL (
         SELECT total_distance FROM consumer_states state
-        WHERE (state.kind, state.name) = (readers.kind, readers.name)
+        WHERE readers.kind = 'total' AND state.name = readers.name
         ORDER BY version DESC LIMIT 1
     ) total ON true
     LEFT JOIN LATERAL (
         SELECT ratings, stars FROM rating_sums state
-        WHERE (state.kind, state.name) = (readers.kind, readers.name)
+        WHERE readers.kind = 'ratings' AND state.name = readers.name
         ORDER BY version DESC LIMIT 1
     ) rated ON true
     LEFT JOIN LATERAL (

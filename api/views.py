@@ -48,9 +48,7 @@ RECEIPT = select(
     receipts.c.decided_at,
     receipts.c.replay_at.is_not(None).label("replay"),
     receipts.c.dropped_at.is_not(None).label("dropped"),
-).select_from(
-    rides.join(STATE, true()).outerjoin(receipts, receipts.c.ride_id == rides.c.id)
-)
+).select_from(rides.join(STATE, true()).outerjoin(receipts, receipts.c.ride_id == rides.c.id))
 
 
 def database() -> Database:

@@ -58,7 +58,7 @@ READERS = """
             jsonb_to_recordset(readers) AS reader(kind text, name text, position bigint)
         WHERE reader.kind <> 'minutes'
     )
-    SELECT kind, name FROM readers UNION SELECT kind, name FROM seen ORDER BY kind, name
+    SELECT kind, name FROM checkpoints UNION SELECT kind, name FROM seen ORDER BY kind, name
 """
 SESSIONS = """
     SELECT count(*) FROM pg_stat_activity

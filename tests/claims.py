@@ -78,6 +78,9 @@ CLAIMS = {
         "unified_log/readers/taking.py",
         13,
     ),
+    "held-snapshot": Claim(
+        "No batch costs more because somebody holds a snapshot.", "unified_log/schema/1_log.sql", 13
+    ),
     "outage": Claim("An outage holds nothing out.", "unified_log/readers/held_out.py", 13),
     "retried": Claim(
         "A record that was held out counts once, however often it is tried again.",

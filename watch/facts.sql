@@ -106,12 +106,12 @@ readers AS (
     FROM standings(%(limit)s) JOIN current_checkpoints USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT total_distance, distance_healed FROM consumer_states state
-        WHERE (state.kind, state.name) = (standings.kind, standings.name)
+        WHERE standings.kind = 'total' AND state.name = standings.name
         ORDER BY version DESC LIMIT 1
     ) total ON true
     LEFT JOIN LATERAL (
         SELECT ratings, stars FROM rating_sums state
-        WHERE (state.kind, state.name) = (standings.kind, standings.name)
+        WHERE standings.kind = 'ratings' AND state.name = standings.name
         ORDER BY version DESC LIMIT 1
     ) rated ON true
     LEFT JOIN log_records record ON record.id = standings.position
@@ -133,7 +133,7 @@ totals AS (
     ), 0) AS total
     FROM current_checkpoints reader CROSS JOIN LATERAL (
         SELECT total_distance FROM consumer_states state
-        WHERE (state.kind, state.name) = (reader.kind, reader.name)
+        WHERE reader.kind = 'total' AND state.name = reader.name
         ORDER BY version DESC LIMIT 1
     ) total
     WHERE recount IS NOT TRUE

@@ -90,7 +90,11 @@ def measure(
     last = quantiles([each for at, each in took if at >= ended], n=100)
     return [
         *(
-            [f"ride to totals, p{percent}, ms", f"{first[percent - 1]:.1f}", f"{last[percent - 1]:.1f}"]
+            [
+                f"ride to totals, p{percent}, ms",
+                f"{first[percent - 1]:.1f}",
+                f"{last[percent - 1]:.1f}",
+            ]
             for percent in (50, 99)
         ),
         *([f"`{name}`, buffers", str(before[name]), str(after[name])] for name in ROWS),

@@ -108,7 +108,7 @@ def test_the_way_out_of_such_a_row_never_sets_the_log_back(world: World) -> None
 
 
 def advice(lost: Unavailable) -> str:
-    found = re.search(r"(INSERT INTO|UPDATE) .*", str(lost))
+    found = re.search(r"(WITH gone|UPDATE) .*", str(lost))
     assert found
     return found[0]
 

@@ -110,7 +110,7 @@ def test_a_gap_that_is_healed_beside_a_reset_waits_for_it_and_locks_nothing(worl
     world.log().start_anew()
     world.send(3)
     with transaction(world) as resetting, ThreadPoolExecutor(1) as pool:
-        resetting.execute(LOCK, ["total", "consumer0"])
+        resetting.execute(LOCK, {"kind": "total", "name": "consumer0"})
         healing = pool.submit(consumer.run_once)
         eventually(lambda: world.waiting == 1)
         resetting.execute("UPDATE consumer_states SET total_distance = total_distance")

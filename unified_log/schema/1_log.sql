@@ -149,8 +149,8 @@ BEGIN
 --
 -- It refuses a position that nobody has drawn. It can't know whether another transaction drew it: the
 -- barrier watches only the one that did, so the log may already have passed such a position. It does
--- not look whether the log has: that would read the row of streamer_state, whose chain of versions
--- grows while a snapshot is held, for every record. The leader warns of stranded records instead.
+-- not look whether the log has, which every record would pay for. The leader warns of stranded
+-- records instead.
 --
 -- Whoever rings the bell also disarms it, so that the next records need not ring.
 CREATE FUNCTION stage(

@@ -20,8 +20,7 @@ LOOK_EVERY = 30.0  # seconds; this reads the outbox from its start
 # While a snapshot is held elsewhere, that also visits every record that was sent since.
 BRIEFLY = "SET LOCAL statement_timeout = '1s'"
 NOT_LOOKED = (
-    "the outbox can't be looked through within a second: some session holds"
-    " an old snapshot"
+    "the outbox can't be looked through within a second: some session holds an old snapshot"
 )
 AN_HOUR = 3600.0
 

@@ -17,6 +17,7 @@ from tests.mutants.parts import (
     schemas,
     streamer,
     totals,
+    versions,
     watch,
 )
 
@@ -26,6 +27,7 @@ MUTANTS = [
     *readers.MUTANTS,
     *held_out.MUTANTS,
     *totals.MUTANTS,
+    *versions.MUTANTS,
     *rollup.MUTANTS,
     *ick.MUTANTS,
     *receipts.MUTANTS,

@@ -167,19 +167,19 @@ MUTANTS = [
     ),
     handler(
         "a retry past the checkpoint is waited for",
-        "              AND retry AND held.position <= checkpoints.position",
+        "              AND retry AND held.position <= reader.position",
         "              AND retry",
         tests=RETRIES + "test_what_is_asked_for_past_the_checkpoint_holds_up_nothing",
     ),
     handler(
         "a recount takes in again what is there",
-        "            'position', cell_start(), 'furthest'",
-        "            'furthest'",
+        "SET position = cell_start(), furthest",
+        "SET furthest",
     ),
     handler(
         "a recount forgets how far it was",
-        "'furthest', greatest(furthest, position)",
-        "'furthest', furthest",
+        "furthest = greatest(furthest, position)",
+        "furthest = furthest",
     ),
     states(
         "a state may keep its rows when the checkpoint goes",
@@ -189,7 +189,7 @@ MUTANTS = [
     states(
         "only what refers to the checkpoint itself goes with it",
         "JOIN going ON confrelid = going.id\n",
-        "JOIN going ON confrelid = going.id AND confrelid = 'checkpoints'::regclass\n",
+        "JOIN going ON confrelid = going.id AND confrelid = 'readers'::regclass\n",
         tests=STATES + "test_one_that_goes_with_it_begins_and_begins_anew",
     ),
     handler(

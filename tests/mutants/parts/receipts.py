@@ -66,7 +66,8 @@ MUTANTS = [
     # TAKE.
     taking(
         "a receipt is sent before its ride is committed to the log",
-        "          AND ride_id <= (SELECT last_sent_id FROM streamer_state)\n"
+        "          AND ride_id <="
+        " (SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1)\n"
         "        ORDER BY due_at LIMIT %(room)s",
         "        ORDER BY due_at LIMIT %(room)s",
     ),

@@ -69,8 +69,8 @@ MUTANTS = [
     ),
     drain(
         "last_sent moves from wherever it is",
-        "WHERE last_sent_id = %s AND",
-        "WHERE %s::bigint >= 0 AND",
+        "AND last_sent_id = %s AND",
+        "AND %s::bigint >= 0 AND",
         tests="services/test_streamer.py::"
         "test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over",
     ),
