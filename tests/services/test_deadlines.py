@@ -81,6 +81,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "EVERY", 0.1)
 
 
+@pytest.mark.proves("deadlines")
 def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
     """The postmaster and all of its processes: the kernel goes on taking connections and data."""
     url = pair.primary.url

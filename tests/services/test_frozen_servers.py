@@ -66,7 +66,6 @@ def two(prepared: Path, redis: Redis, tmp_path: Path) -> Iterator[Two]:
             one.crash(0, for_good=True)  # it may be frozen
 
 
-@pytest.mark.proves("deadlines")
 def test_the_api_answers_in_time_and_goes_to_the_server_that_took_over(two: Two) -> None:
     """Whoever asked while the server was frozen may repeat it, and it is taken once."""
     api = Api(two.world)
