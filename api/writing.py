@@ -54,8 +54,8 @@ class Attempts:
 
     A conflict with other transactions ends a block without an exception, for another attempt; so
     does a lost connection if the request `is_repeatable`, that is, if it finds what it has already
-    written. All this takes less than three seconds where no connection must be opened; but a commit
-    waits for a synchronous standby for as long as it takes.
+    written. All this takes less than three seconds where no connection must be opened, or five if
+    the server is frozen; but a commit waits for a synchronous standby for as long as it takes.
     """
 
     def __init__(self, database: Database, what: str, is_repeatable: bool) -> None:

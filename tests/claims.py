@@ -69,7 +69,7 @@ CLAIMS = {
         2,
     ),
     "deadlines": Claim(
-        "A frozen Postgres holds up nobody for longer than a deadline.",
+        "Nothing waits for a frozen Postgres beyond its deadline.",
         "unified_log/deadline.py",
         13,
     ),

@@ -32,7 +32,7 @@ from unified_log import unreachable
 
 MARGIN = 0.5  # seconds that the server may be late with its own limit
 EVERY = 3.0  # seconds, at most, until the server is asked, and asked again
-ANSWER = 2.0  # seconds until it answers; for connecting, the session's own connect_timeout
+ANSWER = 5.0  # seconds until it answers; for connecting, the session's own connect_timeout
 INTERVAL = 0.1  # seconds between two looks for signals, as in psycopg
 
 # It reads no table, so no lock delays it. Of another role's session it tells no more than the pid.
@@ -41,8 +41,8 @@ STANDING = """
         extract(epoch FROM clock_timestamp() - state_change)::float8
     FROM pg_stat_get_activity(%s)
 """
-_LIMIT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 0.001}
+_LIMIT = re.compile(r" *(\d+(?:\.\d+)?) *(us|ms|s|min|h|d|) *")
+_SECONDS = {"us": 1e-6, "": 1e-3, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class NoAnswer(psycopg.OperationalError):
@@ -63,10 +63,10 @@ class Backend(NamedTuple):
 
 
 def seconds(limit: str) -> float:
-    """A time-out as our sessions set it, such as 900ms. Raises ValueError for other units."""
+    """A time-out as Postgres reads it, such as 900ms. Raises ValueError where it is none."""
     if found := _LIMIT.fullmatch(limit):
         return float(found[1]) * _SECONDS[found[2]]
-    raise ValueError(f"{limit} is no number of ms, s or min")
+    raise ValueError(f"{limit!r} is no time-out, such as 900ms, 10s or 2min")
 
 
 class Session(psycopg.Connection[TupleRow]):

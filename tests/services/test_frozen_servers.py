@@ -6,17 +6,24 @@ The kernel of such a server goes on taking connections, and acknowledging what i
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 import pytest
+from sqlalchemy import text
 
+from api import booking
+from api.database import Database
+from api.writing import TryLater
 from demo.embedded.servers import Redis
 from lab.chaos.postgres_pair import PostgresPair
 from rocket_rides.settings import EMBEDDED_PORT
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.clusters import postgres_pair, world_on
+from tests.support.engine import opened
 from tests.support.receipts import SECRET
 from tests.support.rollup import is_complete
 from tests.support.world import World, eventually
@@ -59,7 +66,6 @@ def two(prepared: Path, redis: Redis, tmp_path: Path) -> Iterator[Two]:
             one.crash(0, for_good=True)  # it may be frozen
 
 
-@pytest.mark.proves("deadlines")
 def test_the_api_answers_in_time_and_goes_to_the_server_that_took_over(two: Two) -> None:
     """Whoever asked while the server was frozen may repeat it, and it is taken once."""
     api = Api(two.world)
@@ -80,6 +86,28 @@ def test_the_api_answers_in_time_and_goes_to_the_server_that_took_over(two: Two)
     again = eventually(lambda: taken("k"), "an answer about the ride before")
     assert again.json()["ride"] == answers[1].json()["ride"]
     assert two.world.truth[1] == 15
+
+
+def test_only_one_session_of_a_worker_waits_for_a_frozen_server(two: Two) -> None:
+    """The others, which were idle, are replaced before they are used."""
+    with opened(two.world, api_connections=4) as database:
+        with ExitStack() as together:
+            for _ in range(4):
+                connection = together.enter_context(database.connect())
+                connection.execute(text("SELECT 1"))
+        two.freeze()
+        with pytest.raises(TryLater, match="lost; the ride may have been taken"):
+            booking.take(database, Decimal(5), None)
+        with pytest.raises(TryLater, match="can't be reached; the ride was not taken"):
+            booking.take(database, Decimal(5), None)
+        two.promote()
+        eventually(lambda: is_taken(database), "a ride on the other server")
+
+
+def is_taken(database: Database) -> bool:
+    with suppress(TryLater):
+        return booking.take(database, Decimal(5), None).distance == 5
+    return False
 
 
 def test_streamer_and_readers_say_so_and_go_on_with_the_server_that_took_over(two: Two) -> None:

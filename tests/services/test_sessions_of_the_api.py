@@ -118,7 +118,8 @@ def test_sessions_that_are_gone_hide_none_that_is_alive(world: World) -> None:
         with opened(world, database_url=url_of(world, user=role), api_connections=4) as database:
             *lost, alive = pids(database, 4)
             world.connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
-            world.connection.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) pid", [lost])
+            end = "SELECT pg_terminate_backend(pid, 30000) FROM unnest(%s) pid"  # and wait for it
+            world.connection.execute(end, [lost])
             for _ in range(8):
                 assert pids(database, 1) == {alive}
     finally:

@@ -1,4 +1,4 @@
-"""Postgres is restored from a backup, or fails over to a streaming standby, after a crash or frozen.
+"""Postgres is restored from a backup, or fails over to a streaming standby; it may be frozen first.
 
 A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
 asynchronous standby that lags. A fail-over to a synchronous one must lose nothing: it has every

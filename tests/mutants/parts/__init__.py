@@ -3,6 +3,7 @@
 from tests.mutants.parts import (
     api,
     attaching,
+    deadlines,
     guarded,
     held_out,
     ick,
@@ -32,6 +33,7 @@ MUTANTS = [
     *ick.MUTANTS,
     *receipts.MUTANTS,
     *api.MUTANTS,
+    *deadlines.MUTANTS,
     *kinds.MUTANTS,
     *attaching.MUTANTS,
     *nightly.MUTANTS,
