@@ -1,4 +1,4 @@
-"""The night as docker-compose.yml runs it: its role may do what it must, and totals what it asks."""
+"""The night as docker-compose.yml runs it, under a role of its own, and totals that it asks."""
 
 from collections.abc import Callable
 from pathlib import Path
