@@ -132,6 +132,7 @@ def test_every_service_works_as_its_own_role_and_user(fleet: Fleet) -> None:
             assert operator.execute(SESSIONS, [name]).fetchall() == [(role,)]
 
 
+@pytest.mark.proves("few-rights")
 def test_a_role_owns_and_may_do_nothing_else(fleet: Fleet) -> None:
     with psycopg.connect(fleet.world.postgres.url) as operator:
         assert operator.execute(MORE).fetchall() == []

@@ -17,7 +17,7 @@ ATTEMPTS = 4
 AT_WORK = """
     SELECT count(*) FROM pg_stat_activity JOIN pg_locks USING (pid)
     WHERE datname = current_database() AND application_name = 'streamer'
-      AND locktype = 'advisory' AND granted
+      AND locktype = 'advisory' AND objsubid = 1 AND granted
 """
 
 

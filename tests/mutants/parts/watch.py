@@ -16,9 +16,29 @@ outages = partial(Mutant, file="watch/gathering.py", tests="services/test_facts_
 metrics = partial(Mutant, file="watch/metrics.py", tests="fast/test_metrics.py")
 status = partial(Mutant, file="watch/status.py", tests="services/test_status.py")
 words = partial(Mutant, file="rocket_rides/words.py", tests="fast/test_words.py")
+settings = partial(Mutant, file="rocket_rides/settings.py", tests="fast/test_settings.py")
+health = partial(Mutant, file="rocket_rides/health.py", tests="services/test_health.py")
+rights = partial(Mutant, file="migrations/rights.sql", tests="services/test_deployed.py")
+users = partial(Mutant, file="deploy/redis/users.acl", tests="services/test_deployed.py")
 demo = partial(Mutant, file="demo/page.py", tests="services/test_watch_breaking.py")
 
 MUTANTS = [
+    settings(
+        "what Kubernetes says of a Service ends the API",
+        'for name in ("API_PORT", "WATCH_PORT"):',
+        'for name in ("WATCH_PORT",):',
+    ),
+    health("a process on another host is taken for the one here", "if not here:", "if True:"),
+    rights(
+        "the streamer may change totals",
+        "consumer_states, rating_sums, resets TO totals;",
+        "consumer_states, rating_sums, resets TO totals, streamer;",
+    ),
+    users(
+        "a total may append to the log",
+        "+xread +xinfo|stream\n",
+        "+xread +xinfo|stream +xadd\n",
+    ),
     problems(
         "totals that disagree are well",
         "if agreement and not agreement.agree:",
