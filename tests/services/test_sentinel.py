@@ -121,7 +121,7 @@ def test_whoever_is_connected_to_a_server_that_was_replaced_leaves_it(fleet: Fle
     """It is up, and calls itself the primary, for as long as the Sentinels can't tell it."""
     servers, old = fleet.servers, fleet.servers.primary
     with client(old) as control:
-        control.execute_command("ACL", "SETUSER", "default", "-slaveof", "-replicaof")  # type: ignore[no-untyped-call]
+        control.execute_command("ACL", "SETUSER", "default", "-slaveof", "-replicaof")
         servers.fail_over()
         servers.until_replaced(old)
         fleet.ride()
@@ -132,7 +132,7 @@ def test_whoever_is_connected_to_a_server_that_was_replaced_leaves_it(fleet: Fle
             fleet.until_exact()
         assert control.info("replication")["role"] == "master"
         assert fleet.gaps() <= 1
-        control.execute_command("ACL", "SETUSER", "default", "+slaveof", "+replicaof")  # type: ignore[no-untyped-call]
+        control.execute_command("ACL", "SETUSER", "default", "+slaveof", "+replicaof")
     fleet.until_back(old)
     assert fleet.gaps() <= 1
 

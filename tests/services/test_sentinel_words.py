@@ -43,6 +43,11 @@ def test_a_sentinel_that_is_away_is_told_with_its_reason() -> None:
     )
 
 
+def test_one_sentinel_that_answers_is_enough(servers: Watched) -> None:
+    with Log(servers.url().replace("://", "://127.0.0.1:1,"), "log") as log:
+        assert log.length() == 0
+
+
 def test_a_sentinels_wrong_password_is_told_and_not_shown(servers: Watched) -> None:
     wrong = "?sentinel_username=rides&sentinel_password=hunter2"
     told = said(servers.url(options=wrong))

@@ -14,6 +14,7 @@ from tests.mutants.parts import (
     readers,
     receipts,
     rollup,
+    sentinels,
     streamer,
     totals,
     watch,
@@ -22,6 +23,7 @@ from tests.mutants.parts import (
 MUTANTS = [
     *streamer.MUTANTS,
     *log.MUTANTS,
+    *sentinels.MUTANTS,
     *readers.MUTANTS,
     *held_out.MUTANTS,
     *totals.MUTANTS,
