@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     sentinels(
         "a reader heals what an old primary does not have, again and again",
-        "            self._log.require_primary()  # else",
-        "            pass  # else",
+        "                self._log.require_primary()  # else",
+        "                pass  # else",
         file="unified_log/readers/reader.py",
         tests=LEAVES,
     ),
