@@ -1,11 +1,15 @@
 """What is said where the Sentinels don't lead to a primary, and who takes their URL."""
 
+import gc
 import re
 from collections.abc import Iterator
 
+import psutil
 import pytest
 import redis
 
+from demo.embedded import stock
+from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.redis_pair import client
 from tests.support.secure import PASSWORD
 from tests.support.sentinels import Watched, watched
@@ -13,9 +17,9 @@ from tests.support.world import World, eventually
 from unified_log.log import Log
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[Watched]:
-    with watched(sentinels=2) as servers:
+@pytest.fixture(scope="module", params=["valkey"] if stock.named(stock.REDIS) else STREAM_SERVERS)
+def servers(request: pytest.FixtureRequest) -> Iterator[Watched]:
+    with watched(sentinels=2, kind=STREAM_SERVERS[request.param]) as servers:
         for each in (*servers.sentinels, *servers.servers):
             with client(each) as control:
                 rights = ["reset", "on", f">{PASSWORD}", "~*", "+@all"]
@@ -43,6 +47,11 @@ def test_a_sentinel_that_is_away_is_told_with_its_reason() -> None:
     )
 
 
+def test_one_sentinel_that_answers_is_enough(servers: Watched) -> None:
+    with Log(servers.url().replace("://", "://127.0.0.1:1,"), "log") as log:
+        assert log.length() == 0
+
+
 def test_a_sentinels_wrong_password_is_told_and_not_shown(servers: Watched) -> None:
     wrong = "?sentinel_username=rides&sentinel_password=hunter2"
     told = said(servers.url(options=wrong))
@@ -60,6 +69,16 @@ def test_the_sentinels_and_redis_have_users_of_their_own(servers: Watched) -> No
     own = f"?sentinel_username=rides&sentinel_password={PASSWORD}"
     with Log(servers.url(f"rides:{PASSWORD}@", options=own), "log") as log:
         assert log.command("ACL", "WHOAMI") == b"rides"
+
+
+def test_an_attempt_in_vain_leaves_no_connection_behind(servers: Watched) -> None:
+    gc.disable()
+    try:
+        before = psutil.Process().num_fds()
+        said(servers.url(name="other"))
+        assert psutil.Process().num_fds() == before
+    finally:
+        gc.enable()
 
 
 def test_a_server_that_is_a_replica_is_refused(servers: Watched) -> None:

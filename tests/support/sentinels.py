@@ -127,12 +127,12 @@ class Watched:
                 said: dict[str, Any] = control.info("replication")
         except redis.ConnectionError:  # a Sentinel has just made it one, and so ended its clients
             return False
-        return said["role"] == "slave" and said["master_link_status"] == "up"
+        return bool(said["role"] == "slave" and said["master_link_status"] == "up")
 
     def fail_over(self) -> None:
         """By an operator's command."""
         with client(self.sentinels[0]) as sentinel:
-            sentinel.execute_command("SENTINEL", "FAILOVER", NAME)  # type: ignore[no-untyped-call]
+            sentinel.execute_command("SENTINEL", "FAILOVER", NAME)
 
     def until_replaced(self, server: Redis) -> None:
         """Wait until every Sentinel names another one."""

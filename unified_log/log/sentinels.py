@@ -89,7 +89,11 @@ def client(url: SentinelUrl, timeout: float, **options: Any) -> redis.Redis:
         socket_timeout=timeout,
         redis_connect_func=_log_in,
     )
-    found = redis.Redis(connection_pool=pool, single_connection_client=True)
+    try:
+        found = redis.Redis(connection_pool=pool, single_connection_client=True)
+    except redis.RedisError:
+        pool.disconnect()
+        raise
     found.auto_close_connection_pool = True
     return found
 

@@ -112,11 +112,11 @@ class Reader(Generic[H]):
         batch = self._digest(entries, bounds)
         if rest and is_healing:
             batch.close_gap(min(rest.upto, bounds.last_sent))
-        elif len(entries) < self._batch_size and (
-            batch.position < (seen := min(sent_before, bounds.last_sent))
-        ):
-            self._log.require_primary()  # else there would be another gap in each round
-            batch.close_gap(seen)
+        elif len(entries) < self._batch_size:
+            found = batch.position
+            batch.close_gap(min(sent_before, bounds.last_sent))
+            if found < batch.position:
+                self._log.require_primary()  # else there would be another gap in each round
         stays = (batch.last_redis_id, batch.position) == self.at
         if just_arrived:
             self.committing.learn(too_soon=stays)

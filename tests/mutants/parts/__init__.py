@@ -16,6 +16,7 @@ from tests.mutants.parts import (
     receipts,
     rollup,
     schemas,
+    sentinels,
     streamer,
     totals,
     versions,
@@ -25,6 +26,7 @@ from tests.mutants.parts import (
 MUTANTS = [
     *streamer.MUTANTS,
     *log.MUTANTS,
+    *sentinels.MUTANTS,
     *readers.MUTANTS,
     *held_out.MUTANTS,
     *totals.MUTANTS,
