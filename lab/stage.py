@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -59,21 +59,20 @@ class Stage:
         self.exits = ExitStack()  # what ends what was started, the last one first
         self.receiver = Receiver()
         self.services: dict[str, Service] = {}
-        self._settings: dict[str, str] = {}
+        # Of every process; a drill adds DATABASE_URL and REDIS_URL.
+        self.settings = {
+            "DATA_DIR": str(folder / "fleet"),
+            "RECEIPT_URL": self.receiver.url,
+            "RECEIPT_SECRET": self.receiver.secret,
+        }
 
-    def start(self, settings: Mapping[str, str], tree: Path = PROJECT) -> None:
+    def start(self, tree: Path = PROJECT) -> None:
         """Run the fleet from this source tree; return when all of it is at work.
 
-        Among the settings are DATABASE_URL, of a database that has the schema, and REDIS_URL.
+        The database must have the schema.
         """
         self.receiver.start()
         self.exits.callback(self.receiver.stop)
-        self._settings = {
-            "DATA_DIR": str(self.folder / "fleet"),
-            "RECEIPT_URL": self.receiver.url,
-            "RECEIPT_SECRET": self.receiver.secret,
-            **settings,
-        }
         first = free_ports(len(APIS))
         self._ports = {name: first + n for n, name in enumerate(APIS)}
         self.balancer = Balancer(self.folder, [*self._ports.values()])
@@ -83,7 +82,7 @@ class Stage:
         for name in ORDER:
             more = {"API_PORT": str(self._ports[name])} if name in APIS else {}
             command = COMMANDS.get(name, ["api"])
-            service = Service(name, command, self._settings | more, None, self.folder)
+            service = Service(name, command, self.settings | more, None, self.folder)
             service.tree = tree
             self.services[name] = service
             service.start()
@@ -118,9 +117,9 @@ class Stage:
 
     def connect(self) -> psycopg.Connection:
         """As the fleet does. Raises psycopg.Error or Unavailable."""
-        return database.connect(self._settings["DATABASE_URL"], "drill")
+        return database.connect(self.settings["DATABASE_URL"], "drill")
 
-    def run(self, tree: Path, *command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, tree: Path, *command: str) -> "subprocess.CompletedProcess[str]":
         """Run `python -m COMMAND` of a tree to its end; what it says is in `stdout`.
 
         Raises subprocess.TimeoutExpired.
@@ -128,7 +127,7 @@ class Stage:
         return subprocess.run(
             [sys.executable, "-m", *command],
             cwd=tree,
-            env=clean_environment() | self._settings | settings,
+            env=clean_environment() | self.settings,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
