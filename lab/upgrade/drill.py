@@ -1,7 +1,6 @@
-"""The steps of a drill: an unchanged roll, the upgrade, the way back, and the point of no return."""
+"""The steps of a drill: an unchanged roll, the upgrade, the way back, and where that ends."""
 
 import signal
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -123,7 +122,7 @@ class Drill:
             self.found.append(f"make status of the last release: {told.stdout.strip()}")
 
     def _is_not_served(self, name: str) -> None:
-        """A process of the last release says so in a line, and waits; then the newer one is back."""
+        """A process of the last release says so in a line, and waits; the newer one comes back."""
         service = self._stage.services[name]
         tree, service.tree = service.tree, self._releases.last
         if name in APIS:

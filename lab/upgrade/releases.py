@@ -7,6 +7,7 @@ adds a column. The third one adds a revision that the last release can't run on.
 """
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -64,7 +65,7 @@ def made(folder: Path, commit: str | None = None) -> Releases:
     checkout.copy(PROJECT, following)
     if newest(following) == newest(last):
         add_revision(following, "Adds a column.", ADDS)
-    checkout.copy(following, later)
+    shutil.copytree(following, later)
     add_revision(later, "Takes away what only the last release uses.", "")
     return Releases(last, following, later, said)
 
