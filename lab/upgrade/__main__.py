@@ -47,19 +47,20 @@ def main() -> int:
         try:
             stock.require()
             releases = made(place.folder, options.commit)
-            print(f"seed {options.seed}; the last release is {releases.said}", flush=True)
-            drill = Drill(place, releases, options.seed, options.rate)
-            evidence = drill.run(options.seconds)
         except NeverStarts as reason:
             raise SystemExit(str(reason)) from None
-        except (OSError, subprocess.SubprocessError) as reason:
-            raise SystemExit(f"the releases can't be had: {reason}") from None
+        except (OSError, subprocess.CalledProcessError) as reason:
+            raise SystemExit(f"the releases can't be had from git: {reason}") from None
+        print(f"seed {options.seed}; the last release is {releases.said}", flush=True)
+        drill = Drill(place, releases, options.seed, options.rate)
+        try:
+            evidence = drill.run(options.seconds)
+            books = f"lost {len(lost(evidence))}, double {len(double(evidence))}"
+            found = check(evidence)
         except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
-            print(f"{reason}; the logs are in {place.folder}", file=sys.stderr)
-            return 1
-        found = [*findings(drill.steps), *check(evidence)]
-        print(shown(drill.steps))
-        print(f"lost {len(lost(evidence))}, double {len(double(evidence))}")
+            books, found = "no books: the drill was not played to its end", [str(reason)]
+        found += findings(drill.steps)
+        print(shown(drill.steps), books, sep="\n")
         for finding in found:
             print(f"BROKEN: {finding}")
         if found:
