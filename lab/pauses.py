@@ -43,7 +43,7 @@ class Pauses(Onlooker):
 
     def longest(self, began: float, ended: float) -> dict[str, float]:
         """For each total, the longest time that it stood still in between, in seconds."""
-        return {name: longest(moves, began, ended) for name, moves in sorted(self.moves.items())}
+        return {name: longest([*moves], began, ended) for name, moves in sorted(self.moves.items())}
 
 
 def longest(moves: list[float], began: float, ended: float) -> float:
