@@ -5,6 +5,7 @@ It stands for the next release in whatever happens between two.
 
 import shutil
 from pathlib import Path
+from typing import Self
 
 from rocket_rides.settings import PROJECT
 
@@ -37,10 +38,13 @@ class Newer:
             name = package.parent.name
             shutil.copytree(package.parent, folder / name, ignore=LEFT_OUT, dirs_exist_ok=True)
 
-    def revise(self, number: int, sql: str, serves_from: int) -> None:
+    def revise(self, number: int, sql: str, serves_from: int) -> Self:
         """Add a revision that runs this SQL, and follows the one before it."""
-        self.add(f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql))
+        return self.add(
+            f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql)
+        )
 
-    def add(self, name: str, text: str) -> None:
+    def add(self, name: str, text: str) -> Self:
         """Add a file of a revision, such as "0011_tips.py"."""
         (self.folder / "migrations/versions" / name).write_text(text)
+        return self
