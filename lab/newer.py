@@ -9,7 +9,7 @@ from typing import Self
 
 from rocket_rides.settings import PROJECT
 
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "docs")
+HIDDEN = shutil.ignore_patterns(".*")
 ADDS_A_COLUMN = "ALTER TABLE rides ADD noted text"
 REVISION = '''"""A revision of a newer release."""
 
@@ -36,7 +36,8 @@ class Newer:
         self.folder = folder
         for package in tree.glob("*/__init__.py"):
             name = package.parent.name
-            shutil.copytree(package.parent, folder / name, ignore=LEFT_OUT, dirs_exist_ok=True)
+            # With what is compiled: most of a process' start would be that.
+            shutil.copytree(package.parent, folder / name, ignore=HIDDEN, dirs_exist_ok=True)
 
     def revise(self, number: int, sql: str, serves_from: int) -> Self:
         """Add a revision that runs this SQL, and follows the one before it."""
