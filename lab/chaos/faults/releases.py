@@ -26,12 +26,12 @@ def run_the_next(scene: Scene, dice: random.Random) -> str:
         _migrate(scene)
         service.tree = scene.fleet.next_release
         try:
-            if not service.end_by(signal.SIGTERM):
+            if not service.end_by(signal.SIGKILL):
                 raise Moot
             scene.wait(seconds)
         finally:
             service.tree = PROJECT
-            service.end_by(signal.SIGTERM)
+            service.end_by(signal.SIGKILL)
     return name
 
 
