@@ -29,7 +29,7 @@ def newest(tree: Path) -> int:
     return max(int(path.name[:4]) for path in tree.glob("migrations/versions/[0-9]*.py"))
 
 
-class Newer:
+class Release:
     """In a folder. Without a revision it is this release again, or what is in `tree`."""
 
     def __init__(self, folder: Path, tree: Path = PROJECT) -> None:
@@ -54,4 +54,4 @@ class Newer:
 def next_release(folder: Path) -> Path:
     """Write a copy whose schema has one more column, which this code does not miss."""
     now = newest(PROJECT)
-    return Newer(folder).revise(now + 1, ADDS_A_COLUMN, serves_from=now).folder
+    return Release(folder).revise(now + 1, ADDS_A_COLUMN, serves_from=now).folder

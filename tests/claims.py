@@ -230,6 +230,11 @@ CLAIMS = {
         "unified_log/schema/1_log.sql",
         0,
     ),
+    "compatible-schemas": Claim(
+        "A process goes on beside a newer schema, as long as that serves it.",
+        "unified_log/schema/serving.py",
+        0,
+    ),
     "mechanism": Claim(
         "The mechanism imports nothing of the application.", "unified_log/spans.py", 0
     ),

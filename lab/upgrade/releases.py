@@ -48,13 +48,13 @@ def made(folder: Path, commit: str | None = None) -> Releases:
     if commit:
         export(commit, last)
     else:
-        newer.Newer(last)
+        newer.Release(last)
         said = "this code, since no release's schema can be upgraded"
-    was, upgraded = newer.newest(last), newer.Newer(following)
+    was, upgraded = newer.newest(last), newer.Release(following)
     if newer.newest(following) == was:
         upgraded.revise(was + 1, newer.ADDS_A_COLUMN, serves_from=was)
     now = newer.newest(following)
-    newer.Newer(later, following).revise(now + 1, TAKES_AWAY, serves_from=now)
+    newer.Release(later, following).revise(now + 1, TAKES_AWAY, serves_from=now)
     return Releases(last, following, later, said)
 
 

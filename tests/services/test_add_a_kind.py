@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg
@@ -15,6 +16,7 @@ from sqlalchemy.pool import StaticPool
 
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush, stranded
+from tests.support.newer import Release
 from tests.support.tips import SUMS, TIP, Tips, tip
 from tests.support.world import World, drain, eventually
 from unified_log.readers.reader import Reader
@@ -22,7 +24,9 @@ from unified_log.repair import repair
 
 PAGE = (PROJECT / "docs/add-a-kind.md").read_text()
 KIND, STAGED_IN_SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-IN_PSYCOPG, IN_A_SESSION = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+REVISION, IN_PSYCOPG, IN_A_SESSION = re.findall(
+    r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+)
 BY_TRIGGER = KIND.replace("$$\n);", "$$, stages => true);")
 READ = "SELECT (SELECT cents FROM tip_sums WHERE name = %s), (SELECT sum(cents) FROM tips)"
 
@@ -47,22 +51,28 @@ def test_the_page_is_short() -> None:
 
 @pytest.mark.proves("third-kind")
 def test_a_kind_that_is_added_while_the_fleet_runs_counts_through_crashes_and_a_lost_log(
-    world: World,
+    world: World, tmp_path: Path
 ) -> None:
+    """By a revision of the next release, of which the rest of the fleet is not."""
+    next_release = Release(tmp_path / "newer").add("0011_tips.sql", KIND)
+    next_release.add("0011_tips.py", REVISION)
     total = world.service("consumers.totals", "consumer0", CRASH_RATE="0.2").says("stands at")
     world.service("streamer", DOUBLE_SEND_RATE="0.2").says("leading")
     world.take(1, 2)
-    attach(world)
+    next_release.migrate(world)
+    world.connection.execute(SUMS)
     give(world, 100, 250)
     world.take(3)
     eventually(lambda: world.standing()[1] == world.truth[1] and world.staged() == 0)
-    world.service("tests.support.tips", "tips0", CRASH_RATE="0.2").says("stands at")
+    next_release.service(world, "tests.support.tips", "tips0", CRASH_RATE="0.2").says("stands at")
     eventually(lambda: agrees(world))
     flush(world)
     give(world, 50)
     world.take(4)
     eventually(lambda: agrees(world) and world.standing() == world.truth)
     assert "Traceback" not in total.output.read_text()
+    world.service("consumers.totals", "late").says("stands at")
+    eventually(lambda: world.standing("late") == world.truth)
 
 
 class Base(DeclarativeBase):

@@ -13,7 +13,7 @@ from rocket_rides.health import is_at_work
 from rocket_rides.revisions import APPLICATION
 from tests.support.api import Api
 from tests.support.looks import look
-from tests.support.newer import Newer
+from tests.support.newer import Release
 from tests.support.world import World, eventually, transaction
 from unified_log.errors import Unavailable
 from unified_log.sessions import reader
@@ -26,9 +26,9 @@ IS_UNSERVED = (
 
 
 @pytest.fixture
-def newer(tmp_path: Path) -> Newer:
+def newer(tmp_path: Path) -> Release:
     """The next release, which adds a column."""
-    return Newer(tmp_path / "newer").revise(11, ADD, serves_from=10)
+    return Release(tmp_path / "newer").revise(11, ADD, serves_from=10)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def under_load(api: Api) -> Iterator[list[int]]:
 
 @pytest.mark.proves("compatible-schemas")
 def test_processes_go_on_beside_a_newer_schema_that_serves_them(
-    world: World, api: Api, newer: Newer
+    world: World, api: Api, newer: Release
 ) -> None:
     streamer = world.service("streamer").says("leading")
     world.service("consumers.totals", "consumer0").says("stands at")
@@ -74,9 +74,9 @@ def test_processes_go_on_beside_a_newer_schema_that_serves_them(
         world.service("streamer").says("leading")  # what is started again is served, too
         world.service("consumers.totals", "late").says("stands at")
         newer.service(world, "consumers.totals", "new").says("stands at")
-    for name in ("consumer0", "late", "new"):
-        eventually(lambda name=name: world.standing(name) == world.truth, f"all rides in {name}")
-        assert is_at_work(world.connection, reader("total", name))
+    names = ("consumer0", "late", "new")
+    eventually(lambda: {*map(world.standing, names)} == {world.truth}, "all rides in each total")
+    assert all(is_at_work(world.connection, reader("total", name)) for name in names)
     health = world.service("rocket_rides.health", "reader", "total", "late")
     assert health.ends() == 0
     with the_only_run(world.postgres_url):  # the night's
@@ -87,7 +87,7 @@ def test_processes_go_on_beside_a_newer_schema_that_serves_them(
     assert "the schema is 0011, newer than this code" in migration.output.read_text()
 
 
-def test_newer_code_waits_for_its_schema(world: World, newer: Newer) -> None:
+def test_newer_code_waits_for_its_schema(world: World, newer: Release) -> None:
     consumer = newer.service(world, "consumers.totals", "new")
     consumer.says("the database's schema is 0010, not 0011; run python -m migrations to upgrade it")
     newer.migrate(world)
@@ -95,7 +95,7 @@ def test_newer_code_waits_for_its_schema(world: World, newer: Newer) -> None:
 
 
 def test_a_migration_that_ends_the_service_of_old_code_waits_for_it_by_name(
-    world: World, api: Api, newer: Newer
+    world: World, api: Api, newer: Release
 ) -> None:
     consumer = world.service("consumers.totals", "consumer0").says("stands at")
     eventually(lambda: is_at_work(world.connection, reader("total", "consumer0")))
@@ -118,17 +118,12 @@ def test_a_migration_that_ends_the_service_of_old_code_waits_for_it_by_name(
     world.service("consumers.totals", "consumer0").says(IS_UNSERVED)
     with pytest.raises(Unavailable, match=IS_UNSERVED):
         revisions.require_schema(world.connection)
-    with_late = Api(world)
-    for answer in (with_late.client.get("/readyz"), with_late.post()):
+    late = Api(world)
+    for answer in (late.client.get("/readyz"), late.post()):
         assert answer.status_code == 503
         assert IS_UNSERVED in answer.text
-    facts = look_at_postgres(world)
-    assert IS_UNSERVED in facts
-
-
-def look_at_postgres(world: World) -> str:
-    """Why the page can tell nothing of it."""
-    return look(world).postgres.reason
+    late.client.close()
+    assert IS_UNSERVED in look(world).postgres.reason
 
 
 def test_a_process_that_comes_while_its_service_ends_waits(world: World) -> None:
@@ -146,7 +141,7 @@ READ = "SELECT count(*) FROM rides"
 
 
 def test_a_migration_names_who_holds_its_lock_and_nobody_waits_long_behind_it(
-    world: World, api: Api, newer: Newer
+    world: World, api: Api, newer: Release
 ) -> None:
     """A reader of all rides, in a transaction that is open for some seconds."""
     with under_load(api) as answers, transaction(world) as reading:
@@ -163,7 +158,7 @@ def test_a_migration_names_who_holds_its_lock_and_nobody_waits_long_behind_it(
         assert migration.ends() == 0
 
 
-def test_a_revision_says_which_code_it_serves(world: World, newer: Newer) -> None:
+def test_a_revision_says_which_code_it_serves(world: World, newer: Release) -> None:
     newer.add("0012_silent.py", 'revision, down_revision = "0012", "0011"\ndef upgrade(): pass\n')
     migration = newer.service(world, "migrations")
     assert migration.ends() == 1

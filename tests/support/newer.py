@@ -8,7 +8,7 @@ from lab.processes import start
 from tests.support.world import THE_FLEETS, Service, World
 
 
-class Newer(newer.Newer):
+class Release(newer.Release):
     """In a folder."""
 
     def service(self, world: World, module: str, *arguments: str, **environment: str) -> Service:

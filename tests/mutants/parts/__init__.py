@@ -14,6 +14,7 @@ from tests.mutants.parts import (
     readers,
     receipts,
     rollup,
+    schemas,
     streamer,
     totals,
     watch,
@@ -36,4 +37,5 @@ MUTANTS = [
     *guarded.MUTANTS,
     *proofs.MUTANTS,
     *watch.MUTANTS,
+    *schemas.MUTANTS,
 ]
