@@ -10,7 +10,7 @@ import psycopg
 
 import migrations
 from demo.embedded.welcome import answers
-from lab.cells.network import Host
+from lab.network import Host
 from lab.chaos.backup import Backup
 from lab.chaos.books.tables import broken
 from lab.chaos.evidence import FinalState, Restore, read_final_state

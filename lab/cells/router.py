@@ -12,7 +12,7 @@ from pathlib import Path
 
 from demo.embedded.welcome import answers
 from lab.cells.cell import Cell
-from lab.cells.network import Host
+from lab.network import Host
 from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.processes import clean_environment, start
 from lab.until import until
