@@ -47,12 +47,10 @@ class Node:
             if name in self._processes and self._processes[name].poll() is None:
                 continue
             whole = [*ALONE, "setpriv", "--pdeathsig=KILL", *who, *command]
-            with self._log(name).open("ab") as log, self._host.entered():
+            # Not on the servers' disk, which goes with the drill.
+            path = self.folder.parent.with_name(f"{self.name}-{name}.log")
+            with path.open("ab") as log, self._host.entered():
                 self._processes[name] = start(whole, ENVIRONMENT, log, self.folder)
-
-    def _log(self, program: str) -> Path:
-        """Not on the servers' disk, which goes with the drill."""
-        return self.folder.parent.with_name(f"{self.name}-{program}.log")
 
     def kill(self, program: str) -> None:
         """SIGKILL all processes of this name; return when they have ended."""
