@@ -127,7 +127,7 @@ def main() -> None:
         if options.reason is not None and not options.reason.strip():
             raise Unavailable("--reason is empty")
         with closing(database.connect(config.postgres_url, "approve")) as connection:
-            revisions.require_current_schema(connection, config.cell)
+            revisions.require_schema(connection, config.cell)
             if options.put_back:
                 require_packages()
                 said = "\n".join(put_back(connection, options.run, config)) + "\n"

@@ -141,7 +141,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
 def the_only_run(url: str, cell: int | None = None) -> Iterator[psycopg.Connection]:
     """A connection that holds the lock of the only run. Raises Unavailable or psycopg.Error."""
     with closing(database.connect(url, "reconciler", **SESSION)) as connection:
-        revisions.require_current_schema(connection, cell)
+        revisions.require_schema(connection, cell)
         if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")
         yield connection

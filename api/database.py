@@ -25,6 +25,7 @@ from rocket_rides import revisions, sessions
 from rocket_rides.settings import Settings
 from unified_log import database, session_settings, unreachable
 from unified_log.errors import Unavailable, in_one_line
+from unified_log.schema.serving import NotServed
 from unified_log.waiting import STARTING_UP, LimitedWarning, delays
 
 # Seconds. At worst a request waits this long for a connection, and then for two statements
@@ -58,7 +59,10 @@ NEW = 1.0  # seconds
 
 
 class NoConnection(Exception):
-    """There is no connection to be had now. The message is UNREACHABLE or ALL_IN_USE."""
+    """There is no connection to be had now.
+
+    The message is UNREACHABLE, ALL_IN_USE, or that the schema does not serve this code any more.
+    """
 
 
 class Database:
@@ -120,7 +124,7 @@ class Database:
     def _open(self, deadline: float) -> Connection:
         pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
         for again in count():
-            in_use = self._pool.checkedout()
+            in_use, said = self._pool.checkedout(), UNREACHABLE
             try:
                 connection = self.engine.connect()
                 self.why_unreachable = ""
@@ -131,6 +135,8 @@ class Database:
             # Another cell's, or behind a pooler; or the server closes whatever it has opened.
             except (Unavailable, exc.InvalidRequestError) as error:
                 self.why_unreachable = reason = in_one_line(error)
+                if isinstance(error, NotServed):
+                    said = reason
             # The server may take no more sessions of ours than others use, or have just opened; and
             # this may have been one of several that are gone, in a pool that has live ones, too.
             others = self._pool.checkedin()
@@ -139,10 +145,10 @@ class Database:
                 break
             time.sleep(pause)
         self._warn(reason)
-        raise NoConnection(UNREACHABLE)
+        raise NoConnection(said)
 
     def _prepare(self, session: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
-        """Set a new session up. Raises psycopg.Error or Refused."""
+        """Set a new session up. Raises psycopg.Error, Refused or NotServed."""
         about = entry.info
         about["opened"] = time.monotonic()
 
@@ -152,6 +158,7 @@ class Database:
 
         session.adapters.register_loader("timestamptz", MomentLoader)
         database.configure(session, **SESSION)
+        revisions.require_served(session)
         revisions.require_cell(session, self._cell)
         session.add_notice_handler(heed)
 

@@ -106,7 +106,7 @@ class Pruner:
     def _attempt(self) -> None:
         session = database.connect(self._url, "api (pruning)", **SESSION)
         with closing(session) as connection:  # closing it releases the lock
-            revisions.require_current_schema(connection, self._cell)
+            revisions.require_schema(connection, self._cell)
             if not try_lock(connection, Lock.PRUNING):
                 logger.debug("another worker is pruning the keys")
                 return

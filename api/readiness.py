@@ -39,7 +39,7 @@ LOOK = text("""
 def require_readiness(connection: Connection) -> None:
     """Raise Unavailable or DBAPIError if posting a ride would fail now."""
     try:
-        revisions.require_current_schema(driver(connection))
+        revisions.check_schema(driver(connection))
     except psycopg.Error as error:
         reason = revisions.refusal(error)
         raise Unavailable(f"the database is not available: {reason}") from None

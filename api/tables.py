@@ -1,7 +1,7 @@
 """The tables that the API writes to, and those that it asks in SQLAlchemy's words.
 
-What they mean stands in the migrations' SQL, which makes them: `migrations/kinds/` and
-`migrations/versions/`. A test compares these with a migrated database.
+What they mean stands in the SQL that makes them, in `migrations/versions/`. A test compares these
+with a migrated database.
 """
 
 from sqlalchemy import (

@@ -112,7 +112,7 @@ def main() -> None:
         with database.connect(
             config.postgres_url, "remove", lock_timeout=LONGEST_LOCK
         ) as connection:
-            revisions.require_current_schema(connection, config.cell)
+            revisions.require_schema(connection, config.cell)
             position = remove(connection, given.kind, given.name)
     except (Unavailable, psycopg.Error) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""

@@ -20,8 +20,7 @@ from watch.metrics import HELP, LABELS
 DESCRIBED: dict[str, Any] = json.loads((PROJECT / "api/openapi.json").read_text())
 SCHEMA = [
     *sorted((PROJECT / "unified_log/schema").glob("*.sql")),
-    *sorted((PROJECT / "migrations/kinds").glob("*.sql")),
-    PROJECT / "migrations/versions/0010_schema.sql",
+    *sorted((PROJECT / "migrations/versions").glob("*.sql")),
 ]
 TABLE = re.compile(r"((?:^--.*\n)+)CREATE TABLE (\w+)", re.MULTILINE)
 WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")

@@ -1,6 +1,7 @@
 """`python -m migrations`: upgrades the database's schema to the newest revision.
 
-It is one transaction: a crash at any moment leaves the schema as it was. Waits for the server.
+Each revision is one transaction: a crash at any moment leaves the schema as it was, or upgraded.
+Waits for the server, for locks, and for processes that the next revision does not serve.
 """
 
 import logging
@@ -26,9 +27,13 @@ def main() -> None:
     stop = service.stop_on_signals()
     done = False
 
+    def wait(seconds: float) -> None:
+        if stop.wait(seconds):
+            raise SystemExit("not migrated: stopped while waiting for others")
+
     def session(_progress: waiting.Progress) -> None:
         nonlocal done
-        upgrade(config.postgres_url, config.cell)
+        upgrade(config.postgres_url, config.cell, wait)
         logger.info("the schema is up to date")
         done = True
         stop.ask()

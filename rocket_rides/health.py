@@ -4,12 +4,12 @@ PROCESS is `streamer`, `rollup`, `reader KIND NAME` (such as `reader total consu
 NAME`. A streamer or a rollup (leading or standing by), a reader or a receipts' worker is at work
 while its session with Postgres has completed a round of work (`unified_log.sessions`) and has been
 active recently: even an idle one sends a query at least every ten seconds. Exits with 0 when there
-is such a session, else with 1.
+is such a session, and the database's schema serves this code, else with 1.
 """
 
 import psycopg
 
-from rocket_rides import sessions, settings
+from rocket_rides import revisions, sessions, settings
 from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser
@@ -51,6 +51,7 @@ def main() -> int:
     try:
         url = settings.load().postgres_url
         with database.connect(url, "health", statement_timeout=PATIENCE) as connection:
+            revisions.check_schema(connection)
             return 0 if is_at_work(connection, session) else 1
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(in_one_line(reason)) from None

@@ -1,46 +1,96 @@
-"""The revision of the database's schema, as Alembic counts it, and which one this code needs."""
+"""The application's schema: its revisions, as Alembic counts them, and which this code needs."""
+
+from functools import cache
+from hashlib import sha256
 
 import psycopg
 from psycopg import errors
 
 from rocket_rides.cells import CELL_SIZE
+from rocket_rides.locks import Lock
 from rocket_rides.settings import PROJECT
 from unified_log import database
-from unified_log.database import NOWHERE, one_row
+from unified_log.database import one_row
 from unified_log.errors import Refused, Unavailable
+from unified_log.schema import LOG, serving
+from unified_log.schema.serving import Component, NoSchema, NotServed
+
+FOLDER = PROJECT / "migrations/versions"
+
+
+def number(name: str) -> int:
+    """The revision of a file, such as 10 of "0010_rides.sql"."""
+    return int(name.split("_")[0])
+
 
 # The newest revision is the schema that this code was written for.
-REVISIONS = [path.name.split("_")[0] for path in PROJECT.glob("migrations/versions/[0-9]*.py")]
-REVISION = max(REVISIONS)
+REVISIONS = sorted(number(path.name) for path in FOLDER.glob("[0-9]*.py"))
+REVISION = REVISIONS[-1]
+
+
+@cache
+def digest(revision: int = REVISION) -> str:
+    """Of all that makes the schema of this revision: its own files, and those before them."""
+    found = sha256()
+    for path in sorted(FOLDER.glob("[0-9]*")):
+        if path.suffix in {".py", ".sql"} and number(path.name) <= revision:
+            found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
 
 UPGRADE = "run python -m migrations to upgrade it"
-MAYBE_ANOTHER = f"if the database's schema is not {REVISION}, {UPGRADE}"
-
-# The revision, and whether it is this design's: earlier schemas of this number have no `standings`.
-CURRENT_REVISION = """
-    SELECT version_num, to_regprocedure('standings(bigint)') IS NOT NULL FROM alembic_version
-"""
+APPLICATION = Component(
+    name="rocket_rides",
+    schema="the database's schema",
+    revision=REVISION,
+    digest=digest(),
+    lock=Lock.CODE,
+    absent=f"the database's schema is empty, not {REVISION:04}; {UPGRADE}",
+    upgrade=UPGRADE,
+    digits=4,
+)
+MAYBE_ANOTHER = f"if the database's schema is older than {REVISION:04}, {UPGRADE}"
+# Before 0010 there was no `schema_versions`, and while 0010 was being written it was another table.
+EARLIER = (
+    "the database's schema is of an earlier design, which this code can't upgrade;"
+    " start with an empty database"
+)
+IS_EARLIER = "SELECT to_regclass('alembic_version') IS NOT NULL"
 
 CELL = "SELECT cell_start() / %s::bigint"
 
 
-def require_current_schema(connection: psycopg.Connection, cell: int | None = None) -> None:
-    """Raise Unavailable unless the database has the schema that this code needs.
+def require_schema(connection: psycopg.Connection, cell: int | None = None) -> None:
+    """Raise Unavailable unless the database serves this code, and from now on keep it so.
 
-    Raises Refused as `require_cell` does.
+    Migrations that would end that wait for this session. Raises Refused as `require_cell` does.
     """
+    serving.hold(connection, APPLICATION, LOG)
+    check_schema(connection, cell)
+
+
+def require_served(connection: psycopg.Connection) -> None:
+    """Hold this session as `require_schema` does. Raises NotServed, but for no other reason.
+
+    Where the schema is missing or older, each statement says so, once it meets it.
+    """
+    serving.hold(connection, APPLICATION, LOG)
     try:
-        row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
-    except errors.UndefinedTable:
-        row = None
-    if row is None:
-        if one_row(connection.execute("SELECT current_schema()", prepare=False))[0] is None:
-            raise Unavailable(NOWHERE)
-        raise Unavailable(f"the database's schema is empty, not {REVISION}; {UPGRADE}")
-    if why := no_way_from(*row):
-        raise Unavailable(why)
-    if row[0] != REVISION:
-        raise Unavailable(f"the database's schema is {row[0]}, not {REVISION}; {UPGRADE}")
+        check_schema(connection)
+    except NotServed:
+        raise
+    except Unavailable:
+        pass
+
+
+def check_schema(connection: psycopg.Connection, cell: int | None = None) -> None:
+    """The same for a session that is held already, or that only looks."""
+    try:
+        serving.check(connection, APPLICATION, LOG)
+    except NoSchema:
+        if one_row(connection.execute(IS_EARLIER, prepare=False))[0]:
+            raise Unavailable(EARLIER) from None
+        raise
     require_cell(connection, cell)
 
 
@@ -59,19 +109,6 @@ def require_cell(connection: psycopg.Connection, cell: int | None) -> None:
         raise Refused(
             f"CELL={cell} is refused: the database is cell {found}, which can't be changed"
         )
-
-
-def no_way_from(revision: str, has_library: bool) -> str:
-    """Why a schema of this revision can't be upgraded; empty where it can."""
-    found = f"the database's schema is {revision}"
-    if revision > REVISION:
-        return f"{found}, newer than this code, which needs {REVISION}; install the newer code"
-    if revision not in REVISIONS or not has_library:
-        return (
-            f"{found}, of an earlier design, which this code can't upgrade;"
-            " start with an empty database"
-        )
-    return ""
 
 
 def refusal(error: psycopg.Error) -> str:

@@ -233,11 +233,9 @@ class Settings(BaseSettings):
 
     def require_schema(self, connection: "psycopg.Connection") -> None:
         """Raise Unavailable, or Refused, unless the database is the one that this code needs."""
-        from rocket_rides.revisions import require_current_schema  # and psycopg: not all need it
-        from unified_log import schema
+        from rocket_rides.revisions import require_schema  # and psycopg: not all need it
 
-        require_current_schema(connection, self.cell)
-        schema.require(connection)
+        require_schema(connection, self.cell)
 
     def why_absent(self, url: str) -> str:
         """A sentence for a person, if that is an embedded server's URL, and no fleet runs here."""

@@ -79,7 +79,7 @@ class AskingPostgres:
         self.close()
         connection = database.connect(self._url, "watch", Impatient, **SESSION)
         try:
-            revisions.require_current_schema(connection, self._cell)
+            revisions.require_schema(connection, self._cell)
         except BaseException:
             connection.close()
             raise

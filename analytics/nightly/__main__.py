@@ -65,7 +65,7 @@ class Reconciler:
         def session(_progress: waiting.Progress) -> None:
             due = schedule.newest_due(self.now(), self._at)
             with database.connect(self._config.postgres_url, "reconciler") as connection:
-                revisions.require_current_schema(connection, self._config.cell)
+                revisions.require_schema(connection, self._config.cell)
                 missed = schedule.missed(connection, due)
             if missed:
                 local = f"{due.astimezone(self._zone):%F %H:%M}"

@@ -109,7 +109,7 @@ class Keys:
         self.cell = cell
         self._connection = database.connect(url, "router", **SESSION)
         try:
-            revisions.require_current_schema(self._connection, cell)
+            revisions.require_schema(self._connection, cell)
             database.require_writable(self._connection)
             if not self._value(MAY_MOVE):
                 raise Refused(

@@ -119,7 +119,7 @@ def main() -> int:
     config = settings.load()
     try:
         with database.connect(config.postgres_url, "dead letters") as connection:
-            revisions.require_current_schema(connection, config.cell)
+            revisions.require_schema(connection, config.cell)
             return run(connection, arguments)
     except (Unavailable, psycopg.Error) as reason:
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""

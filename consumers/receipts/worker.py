@@ -124,7 +124,7 @@ class Worker:
     def _session(self, name: str) -> Iterator[psycopg.Connection]:
         """One with a database that has our schema and may be written to."""
         with database.connect(self._config.postgres_url, name, **SESSION) as connection:
-            revisions.require_current_schema(connection, self._config.cell)
+            revisions.require_schema(connection, self._config.cell)
             database.require_writable(connection)
             yield connection
 

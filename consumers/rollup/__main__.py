@@ -72,7 +72,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             connect(starting(sessions.ROLLUP)) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            revisions.require_current_schema(connection, config.cell)
+            revisions.require_schema(connection, config.cell)
             database.require_writable(connection)
             crashes.settle(Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(

@@ -23,7 +23,7 @@ def main() -> None:
     config = settings.load()
     try:
         with database.connect(config.postgres_url, "set aside", **SESSION) as connection:
-            revisions.require_current_schema(connection, config.cell)
+            revisions.require_schema(connection, config.cell)
             # In one transaction, so that the rollup takes the requests after they were listed here.
             with connection.transaction():
                 if command == "retry":

@@ -3,6 +3,7 @@
 import os
 import pwd
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -12,7 +13,6 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from lab import checkout
 from lab.entries.exceptions import ANSWERS
 from lab.entries.pages import Command
 from lab.ports import free_ports
@@ -49,7 +49,12 @@ class Copy:
     def __post_init__(self) -> None:
         self.folder, self.home = self.above / "rocket-rides", self.above / "home"
         self.home.mkdir(parents=True)
-        checkout.copy(self.project, self.folder)
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.check_output(listed, cwd=self.project).decode().split("\0")
+        for name in filter(None, names):
+            if (self.project / name).exists():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.project / name, self.folder / name)
         if self.user:
             subprocess.run(["chown", "-R", f"{self.user}:", self.above], check=True)  # noqa: S607
         # They would be those of the environment that this runs in, and of its user.

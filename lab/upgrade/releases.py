@@ -7,29 +7,17 @@ adds a column. The third one adds a revision that the last release can't run on.
 """
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from lab import checkout
+from lab import newer
 from rocket_rides.settings import PROJECT
 
 RELEASE = re.compile(r"^## \[(?P<version>\d[^]]*)\].*\n+Commit (?P<commit>[0-9a-f]{7,40})\.", re.M)
 # What a released revision is made of.
 FROZEN = ("migrations/versions", "unified_log/schema/*.sql")
-REVISION = '''"""{meaning}"""
-
-from alembic import op
-
-revision = "{revision}"
-down_revision = "{after}"
-
-
-def upgrade() -> None:
-    op.execute("""{statements}""")
-'''
-ADDS = "ALTER TABLE rides ADD drilled text"
+CHANGES_NOTHING = "SELECT"
 
 
 class Releases(NamedTuple):
@@ -58,15 +46,15 @@ def made(folder: Path, commit: str | None = None) -> Releases:
     if commit is None and release and not changed_since(release[1]):
         commit, said = release[1], f"release {release[0]}"
     if commit:
-        checkout.export(PROJECT, commit, last)
+        export(commit, last)
     else:
-        checkout.copy(PROJECT, last)
-        said = "this code, for no release has a schema that can be upgraded"
-    checkout.copy(PROJECT, following)
-    if newest(following) == newest(last):
-        add_revision(following, "Adds a column.", ADDS)
-    shutil.copytree(following, later)
-    add_revision(later, "Takes away what only the last release uses.", "")
+        newer.copy(last)
+        said = "this code, since no release's schema can be upgraded"
+    newer.copy(following)
+    if newer.newest(following) == newer.newest(last):
+        newer.add_revision(following, newer.ADDS_A_COLUMN, newer.newest(last))
+    newer.copy(later, following)
+    newer.add_revision(later, CHANGES_NOTHING, newer.newest(following))
     return Releases(last, following, later, said)
 
 
@@ -76,15 +64,8 @@ def changed_since(commit: str) -> bool:
     return bool(subprocess.check_output([*compare, *FROZEN], cwd=PROJECT))
 
 
-def newest(tree: Path) -> str:
-    return max(path.name[:4] for path in tree.glob("migrations/versions/[0-9]*.py"))
-
-
-def add_revision(tree: Path, meaning: str, statements: str) -> None:
-    """Give the tree one more revision of the schema."""
-    after = newest(tree)
-    revision = f"{int(after) + 1:04}"
-    path = tree / f"migrations/versions/{revision}_drilled.py"
-    path.write_text(
-        REVISION.format(meaning=meaning, revision=revision, after=after, statements=statements)
-    )
+def export(commit: str, folder: Path) -> None:
+    """Write the files of a commit."""
+    folder.mkdir()
+    archived = subprocess.check_output(["git", "archive", commit], cwd=PROJECT)  # noqa: S607
+    subprocess.run(["tar", "--extract"], input=archived, cwd=folder, check=True)  # noqa: S607

@@ -4,23 +4,18 @@ from pathlib import Path
 
 from alembic import context, op
 
-import migrations
 from unified_log import schema
 
-revision = "0010"
-down_revision = None
+revision, down_revision = "0010", None
+serves_from = "0010"
 
-# After the log's: the kinds of records in the order of their numbers, and what is made of them.
-APPLICATION = Path(__file__).with_suffix(".sql")
-KINDS = sorted(
-    (Path(migrations.__file__).parent / "kinds").glob("*.sql"),
-    key=lambda file: int(file.name.split("_")[0]),
-)
+# After the log's: the kinds of records, and what is made of them.
+FILES = ("0010_rides.sql", "0010_ratings.sql", "0010_schema.sql")
 
 
 def upgrade() -> None:
     # Through psycopg: SQLAlchemy would prepare it, and Postgres prepares only single statements.
     connection = op.get_bind().connection.driver_connection
     schema.apply(connection, context.config.attributes["cell"])
-    for file in (*KINDS, APPLICATION):
-        connection.execute(file.read_text(), prepare=False)
+    for name in FILES:
+        connection.execute(Path(__file__).with_name(name).read_text(), prepare=False)

@@ -1,5 +1,5 @@
 -- The tables of the application's consumers and of its reconciliation. Those of the log are in
--- `unified_log/schema/`, those of each kind of record in `kinds/`.
+-- `unified_log/schema/`, those of each kind of record in `0010_rides.sql` and `0010_ratings.sql`.
 --
 -- Distances are in metres, with exactly three decimals; times are instants. 'NaN' is greater than
 -- every number in Postgres: an upper bound keeps it out, a lower one does not. Where rows are

@@ -45,6 +45,11 @@ def test_a_night_was_missed_when_older_rides_were_not_reconciled_since(world: Wo
     assert not schedule.missed(world.connection, due)
 
 
+OF_REVISION = """
+    UPDATE schema_versions SET revision = %s, serves_from = %s WHERE component = 'rocket_rides'
+"""
+
+
 def miss_a_night(world: World) -> None:
     world.take(5)
     world.connection.execute("UPDATE rides SET created_at = now() - interval '2 days'")
@@ -52,9 +57,9 @@ def miss_a_night(world: World) -> None:
 
 def test_it_waits_for_the_schema_and_makes_up_for_the_night(world: World) -> None:
     miss_a_night(world)
-    world.connection.execute("UPDATE alembic_version SET version_num = '0009'")
+    world.connection.execute(OF_REVISION, [REVISION - 1] * 2)
     reconciler = world.service("tests.support.night", "").says("schema is 0009")
-    world.connection.execute("UPDATE alembic_version SET version_num = %s", [REVISION])
+    world.connection.execute(OF_REVISION, [REVISION] * 2)
     reconciler.says("was missed; starting it now").says("INFO    reconciled\n")
     assert reconciler.stop() == 0
 

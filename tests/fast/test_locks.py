@@ -9,5 +9,5 @@ def test_every_lock_of_the_library_is_in_the_one_table() -> None:
     numbers = {
         value for name, value in vars(locks).items() if name.isupper() and value != locks.TRY
     }
-    assert numbers == {Lock.LEADER, Lock.LOG_SCHEMA}
+    assert numbers == {Lock.LEADER, Lock.LOG_SCHEMA, Lock.LOG_CODE}
     assert len({*Lock}) == len(Lock.__members__)

@@ -155,7 +155,7 @@ def test_a_data_folder_of_any_name_is_used_where_it_is_also_by_a_relative_path(
 def test_a_schema_that_cannot_be_upgraded_ends_it_with_one_line(
     servers: Servers, world: World
 ) -> None:
-    world.connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    world.connection.execute("UPDATE schema_versions SET revision = 9999, serves_from = 9999")
     assert servers.start(DATABASE_URL=world.postgres_url).wait(PATIENCE) == 1
     said = servers.output.read_text().splitlines()
     [line] = [line for line in said if not line.startswith("INFO")]

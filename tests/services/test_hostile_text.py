@@ -53,7 +53,7 @@ TEXTS: dict[str, object] = {
     "ARRAY": [HOSTILE],
 }
 # What a process asks for first: with another text there, it says that it does not know the schema.
-ASKED_FIRST = {"alembic_version", "schema_versions"}
+ASKED_FIRST = {"schema_versions"}
 # Some of those that must have taken it.
 PRINTED = {
     ("checkpoints", "name"),

@@ -130,7 +130,7 @@ def test_each_kind_of_refusal_is_as_described(live: Api, status: int) -> None:
 def test_being_unavailable_is_as_described(live: Api, module_world: World) -> None:
     ride = str(module_world.start + 1)
     with transaction(module_world) as blocker:
-        blocker.execute("LOCK TABLE rides, checkpoints, alembic_version, ride_minutes")
+        blocker.execute("LOCK TABLE rides, checkpoints, schema_versions, ride_minutes")
         of_ride = ("/rides/{ride_id}", "/rides/{ride_id}/receipt")
         for path in (*of_ride, "/consumers", "/hours", "/days", "/readyz"):
             answer = live.client.get(path.replace("{ride_id}", ride), params=A_DAY)

@@ -21,7 +21,7 @@ SEEN = """
 """
 RIGHTS = """
     CREATE ROLE {role} LOGIN;
-    GRANT SELECT ON alembic_version, checkpoints, runs, receipts_state TO {role};
+    GRANT SELECT ON schema_versions, checkpoints, runs, receipts_state TO {role};
     GRANT DELETE ON checkpoints TO {role};
     GRANT INSERT ON removed_readers TO {role}
 """

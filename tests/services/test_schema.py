@@ -1,25 +1,24 @@
 """The schema: what it refuses, what a later one would find, and what the migration tells."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
-from alembic import command
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 import migrations
 from migrations import config, upgrade
 from rocket_rides import revisions
-from rocket_rides.settings import PROJECT
+from rocket_rides.revisions import APPLICATION
 from tests.support.world import World
 from unified_log.errors import Unavailable
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
-    assert ScriptDirectory.from_config(config("")).get_current_head() == revisions.REVISION
-    revisions.require_current_schema(world.connection)
+    head = ScriptDirectory.from_config(config("")).get_current_head()
+    assert head == APPLICATION.number(APPLICATION.revision)
+    revisions.require_schema(world.connection)
 
 
 @pytest.mark.parametrize("name", ["a%41b", "a%b", "a%(b)s"])
@@ -30,42 +29,53 @@ def test_the_migrations_are_found_in_a_folder_of_any_name(
     assert config("").get_main_option("script_location") == f"/{name}"
 
 
-SECOND = """
-from alembic import op
-revision, down_revision = "0011", "0010"
-def upgrade(): op.execute("ALTER TABLE rides ADD tip numeric(12,3)")
-"""
+OLDER = "UPDATE schema_versions SET revision = 9, serves_from = 9 WHERE component = 'rocket_rides'"
+FORGOTTEN = "DELETE FROM schema_versions WHERE component = 'rocket_rides'"
+ANOTHER = "UPDATE schema_versions SET digest = repeat('0', 64) WHERE component = '{}'"
 
 
-def test_a_second_revision_would_apply(world: World, tmp_path: Path) -> None:
-    """To a database that is in use: what is there stays."""
-    world.take(5)
-    (tmp_path / "0011_tips.py").write_text(SECOND)
-    both = config(world.postgres_url)
-    both.set_main_option("path_separator", "newline")
-    both.set_main_option("version_locations", f"{PROJECT / 'migrations/versions'}\n{tmp_path}")
-    command.upgrade(both, "head")
-    assert world.value("SELECT count(*) FROM rides WHERE tip IS NULL") == 1
-    with pytest.raises(Unavailable, match="schema is 0011, newer than this code"):
-        revisions.require_current_schema(world.connection)
-
-
-@pytest.mark.parametrize(
-    ("change", "revision"),
-    [
-        ("UPDATE alembic_version SET version_num = '0009'", "0009"),
-        ("DROP FUNCTION standings(bigint)", "0010"),  # which was changed in place
-    ],
-)
-def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(
-    world: World, change: str, revision: str
-) -> None:
+@pytest.mark.parametrize("change", [FORGOTTEN, "DROP TABLE schema_versions"])
+def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World, change: str) -> None:
     world.connection.execute(change)
-    advice = "of an earlier design, which this code can't upgrade; start with an empty"
-    with pytest.raises(Unavailable, match=f"schema is {revision}.*{advice}"):
-        revisions.require_current_schema(world.connection)
-    with pytest.raises(CommandError, match=f"schema is {revision}.*{advice}"):
+    advice = "schema is of an earlier design, which this code can't upgrade; start with an empty"
+    with pytest.raises(Unavailable, match=advice):
+        revisions.require_schema(world.connection)
+    with pytest.raises(CommandError, match=advice):
         upgrade(world.postgres_url)
+
+
+def test_a_schema_that_was_changed_since_is_told_from_this_one(world: World) -> None:
+    """Also where it has other columns: an earlier 0010 had no digest."""
+    said = "schema was made by another 0010 than this code's, which was changed since; start with"
+    world.connection.execute(ANOTHER.format("rocket_rides"))
+    with pytest.raises(Unavailable, match=said):
+        revisions.require_schema(world.connection)
+    with pytest.raises(CommandError, match=said):
+        upgrade(world.postgres_url)
+    world.connection.execute("ALTER TABLE schema_versions DROP COLUMN digest")
+    with pytest.raises(Unavailable, match="of an earlier design"):
+        revisions.require_schema(world.connection)
+
+
+def test_another_schema_of_the_log_is_told_from_this_one(world: World) -> None:
+    world.connection.execute(ANOTHER.format("unified_log"))
+    said = "the schema of the log was made by another 1 than"
+    with pytest.raises(Unavailable, match=said):
+        revisions.require_schema(world.connection)
+    with pytest.raises(CommandError, match=said):
+        upgrade(world.postgres_url)
+
+
+def test_an_older_schema_is_waited_for(world: World) -> None:
+    world.connection.execute(OLDER)
+    said = "the database's schema is 0009, not 0010; run python -m migrations to upgrade it"
+    with pytest.raises(Unavailable, match=said):
+        revisions.require_schema(world.connection)
+    consumer = world.service("consumers.totals", "consumer0").says(said)
+    world.connection.execute(
+        OLDER.replace("9", "10").replace("serves_from = 10", "serves_from = 9")
+    )
+    consumer.says("stands at")
 
 
 RECONCILE = """
@@ -187,7 +197,9 @@ def test_a_migration_that_is_stopped_before_it_is_done_fails(world: World) -> No
 
 
 def test_what_no_waiting_would_repair_ends_the_migration_with_one_line(world: World) -> None:
-    world.connection.execute("DROP TABLE alembic_version")  # and a strange table rides is there
+    world.connection.execute(
+        "DROP TABLE alembic_version, schema_versions"
+    )  # and a strange table rides is there
     strange = world.service("migrations")
     assert strange.process.wait(30) == 1
     [line] = strange.output.read_text().splitlines()
@@ -203,7 +215,7 @@ REFUSE = """
 
 
 def test_a_migration_that_misses_something_does_not_advise_to_run_itself(world: World) -> None:
-    world.connection.execute("DROP TABLE alembic_version")
+    world.connection.execute("DROP TABLE alembic_version, schema_versions")
     world.connection.execute(REFUSE, prepare=False)
     migration = world.service("migrations")
     assert migration.process.wait(30) == 1
@@ -214,11 +226,10 @@ def test_a_migration_that_misses_something_does_not_advise_to_run_itself(world: 
 
 
 def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(world: World) -> None:
-    world.connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    world.connection.execute("UPDATE schema_versions SET revision = 9999, serves_from = 9999")
     migration = world.service("migrations")
     assert migration.process.wait(30) == 1
     assert migration.output.read_text() == (
-        "not migrated: the database's schema is 9999, newer than this code, which needs 0010;"
-        " install the newer code\n"
+        "not migrated: the database's schema is 9999, newer than this code, of 0010, which it does"
+        " not serve; install the newer code\n"
     )
-    assert world.value("SELECT version_num FROM alembic_version") == 9999

@@ -54,7 +54,7 @@ def test_a_search_path_that_leads_nowhere_is_not_told_as_a_missing_schema(world:
         database.connect(nowhere, "test") as session,
         pytest.raises(Unavailable, match="search_path names no schema that exists"),
     ):
-        revisions.require_current_schema(session)
+        revisions.require_schema(session)
 
 
 def test_the_api_logs_the_same_in_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:

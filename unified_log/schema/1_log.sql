@@ -13,17 +13,17 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', t
 
 -- ------------------------------------------------------------------ the version
 
--- The revision of each component's schema.
+-- The revision of each component's schema, and the oldest code that it still serves.
 --
--- `serves_from` is the oldest code that it still serves.
+-- `digest` is the SHA-256 of what made it: another schema of the same number is told from it.
+-- Whoever applies this writes the row: `unified_log/schema/serving.py` reads it.
 CREATE TABLE schema_versions (
     component text PRIMARY KEY,
     revision integer NOT NULL,
     serves_from integer NOT NULL,
+    digest text NOT NULL CONSTRAINT schema_versions_digest CHECK (digest ~ '^[0-9a-f]{64}$'),
     CONSTRAINT schema_versions_serves_from CHECK (serves_from BETWEEN 1 AND revision)
 );
-
-INSERT INTO schema_versions VALUES ('unified_log', 1, 1);
 
 
 -- ------------------------------------------------------------------ the cell

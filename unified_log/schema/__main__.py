@@ -26,7 +26,7 @@ def applied(connection: psycopg.Connection, cell: int | None) -> str:
     """Apply it unless it is there; returns what to tell a person. Raises as `schema.apply` does."""
     if found := schema.apply(connection, cell):
         return f"the schema of the log is up to date: revision {found}"
-    return f"applied the schema of the log, revision {schema.REVISION}, as cell {cell or 0}"
+    return f"applied the schema of the log, revision {schema.LOG.revision}, as cell {cell or 0}"
 
 
 def cell_number(text: str) -> int:

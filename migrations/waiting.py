@@ -1,0 +1,126 @@
+"""Who is in a migration's way, by name, and how often that is told."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import psycopg
+
+from rocket_rides.revisions import APPLICATION
+from unified_log import database
+from unified_log.words import escaped
+
+# What comes behind a lock that a migration waits for, such as a POST, waits as long as that.
+LOCK_TIMEOUT = "300ms"
+LOOK_EVERY = 0.1  # seconds
+TELL_EVERY = 3.0  # seconds
+MOST = 5  # names in a line
+
+# Of a session that waits for a lock: who holds it, or waits for it first.
+BLOCKERS = """
+    SELECT pid, application_name, round(extract(epoch FROM clock_timestamp() - xact_start)),
+           left(query, 60)
+    FROM pg_stat_activity
+    WHERE pid = ANY (pg_blocking_pids(%s)) ORDER BY xact_start NULLS LAST
+"""
+IS_WAITING = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+# Sessions of older code, which hold its lock (`unified_log.schema.serving`).
+OLDER = """
+    SELECT pid, application_name, objid::integer,
+           coalesce(to_char(backend_start, '", since "HH24:MI:SS" UTC"'), '')
+    FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %s AND objid::integer < %s
+      AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ORDER BY backend_start
+"""
+EXCLUDE = """
+    SELECT bool_and(pg_try_advisory_xact_lock(%s, each)) FROM generate_series(1, %s - 1) each
+"""
+NO_LOCK = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+
+
+class InTheWay(Exception):
+    """Another session keeps the migration from going on; the message says which."""
+
+
+def exclude_older(session: psycopg.Connection, serves_from: int) -> None:
+    """Keep code before `serves_from` out, until the transaction's end. Raises InTheWay."""
+    [alone] = database.one_row(session.execute(EXCLUDE, [APPLICATION.lock, serves_from]))
+    if alone:
+        return
+    older = session.execute(OLDER, [APPLICATION.lock, serves_from])
+    found = [
+        f"{name} (pid {pid}, of {APPLICATION.number(revision)}{since})"
+        for pid, name, revision, since in older
+    ]
+    raise InTheWay(
+        f"processes that are older than {APPLICATION.number(serves_from)} have to end: "
+        + _listed(found)
+    )
+
+
+class Blockers:
+    """Looks who blocks a session while it waits, on a connection and in a thread of its own."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        self._pid = pid
+        self._connection = database.connect(url, "migrations (looking)", statement_timeout="1s")
+        self._ended = Event()
+        self._thread = Thread(target=self._look, daemon=True)
+        self.seen: list[str] = []  # when it last waited
+
+    def __enter__(self) -> "Blockers":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _look(self) -> None:
+        while not self._ended.wait(LOOK_EVERY):
+            try:
+                waits = self._connection.execute(IS_WAITING, [self._pid]).fetchone()
+                blockers = self._connection.execute(BLOCKERS, [self._pid]) if waits else []
+                seen = [
+                    f"{name} (pid {pid}, in a transaction for {seconds} s: {query})"
+                    for pid, name, seconds, query in blockers
+                ]
+            except psycopg.Error:
+                return  # then nobody is named
+            self.seen = seen or self.seen
+
+
+@contextmanager
+def naming(url: str, session: psycopg.Connection) -> Iterator[None]:
+    """Raise InTheWay, with names, where a statement in the block waited too long for a lock."""
+    [pid] = database.one_row(session.execute("SELECT pg_backend_pid()"))
+    with Blockers(url, pid) as blockers:
+        try:
+            yield
+        except Exception as error:
+            reason = getattr(error, "orig", None) or error  # SQLAlchemy's is around it
+            if isinstance(reason, NO_LOCK):
+                raise InTheWay(f"a lock is held by {_listed(blockers.seen)}") from None
+            raise
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"and {len(names) - MOST} more"] if len(names) > MOST else []
+    return ", ".join([*names[:MOST], *more]) or "another session"
+
+
+class Reasons:
+    """Tells why a revision waits, at once and then every few seconds."""
+
+    def __init__(self, logger: logging.Logger, revision: str) -> None:
+        self._logger, self._revision = logger, revision
+        self._due = 0.0
+
+    def __call__(self, reason: str) -> None:
+        if (now := time.monotonic()) >= self._due:
+            self._due = now + TELL_EVERY
+            self._logger.warning("%s waits: %s", self._revision, escaped(" ".join(reason.split())))
