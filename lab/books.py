@@ -1,4 +1,4 @@
-"""How a drill on a stage ends: it comes to rest, and all that it leaves becomes evidence."""
+"""How a drill on a stage ends: it comes to rest, what it leaves becomes evidence, and is judged."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,10 @@ from contextlib import closing, suppress
 import psycopg
 import redis
 
+from demo.embedded.failures import ServerFailed
 from lab.chaos import drifts
+from lab.chaos.books.clients import double, lost
+from lab.chaos.books.judge import check
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, is_settled
 from lab.chaos.evidence import Evidence, Journal, read_final_state
@@ -58,3 +61,30 @@ def closed(
         deliveries=stage.receiver.deliveries,
         settled_at=settled_at,
     )
+
+
+def verdict(
+    stage: Stage,
+    play: Callable[[], Evidence],
+    findings: Callable[[], Iterable[str]],
+    shown: Callable[[], str],
+) -> int:
+    """Play a drill, print what it has `shown` and what is wrong; returns its exit status.
+
+    `findings` are the drill's own, beside those of the books.
+    """
+    try:
+        evidence = play()
+        taken = sum(bool(ask.answers) for ask in evidence.asks)
+        books = f"lost {len(lost(evidence))}, double {len(double(evidence))}, of {taken:,} rides"
+        found = check(evidence)
+    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
+        books, found = "no books: the drill was not played to its end", [str(reason)]
+    found += findings()
+    print(shown(), books, sep="\n")
+    for finding in found:
+        print(f"BROKEN: {finding}")
+    if found:
+        print(f"{len(found)} findings; the logs are in {stage.folder}")
+    stage.keep = bool(found)
+    return int(stage.keep)

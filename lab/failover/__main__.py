@@ -14,22 +14,17 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import product
 from pathlib import Path
 
-import psycopg
-
-from demo.embedded.failures import NeverStarts, ServerFailed
+from demo.embedded.failures import NeverStarts
 from lab.arguments import positive
-from lab.chaos.books.clients import double, lost
-from lab.chaos.books.judge import check
+from lab.books import verdict
 from lab.chaos.machines import Disk, enter_own_namespace
-from lab.failover.drill import FAULTS, LIMIT, NEVER, Drill, Seen
+from lab.failover.drill import LIMIT, NEVER, Drill, Seen
 from lab.haproxy import HAPROXY
 from lab.network import IP, switch
 from lab.progress import table
 from lab.stage import stage
-from unified_log.errors import Unavailable
 from unified_log.process import Parser
 
 PROGRAMS = {  # and the packages that they come in
@@ -46,35 +41,17 @@ def main() -> int:
     options = arguments()
     if lacks := missing():
         raise SystemExit(f"the drill needs {lacks}")
-    try:
-        switch()
-    except NeverStarts as reason:
-        raise SystemExit(str(reason)) from None
-    enter_own_namespace()  # for the servers' disk
     with stage("failover") as place:
-        disk = Disk(place.folder / "servers")
-        place.exits.callback(disk.unmount)
-        disk.mount()
-        seen, books = list[Seen](), "no books: the drill was not played to its end"
         try:
+            switch()
+            enter_own_namespace()  # for the servers' disk
+            disk = Disk(place.folder / "servers")
+            place.exits.callback(disk.unmount)
+            disk.mount()
             drill = Drill(place, disk.folder, POSTGRES[-1].parent, options.rate)
-            drill.start()
-            for cluster, fault in product(drill.clusters, FAULTS):
-                seen.append(drill.play(cluster, fault))
-            evidence = drill.books()
-            taken = sum(bool(ask.answers) for ask in evidence.asks)
-            books = f"lost {len(lost(evidence))}, double {len(double(evidence))} of {taken:,} rides"
-            found = check(evidence)
-        except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
-            found = [str(reason)]
-        found += judged(seen)
-        print(shown(seen), books, sep="\n")
-        for finding in found:
-            print(f"BROKEN: {finding}")
-        if found:
-            print(f"{len(found)} findings; the logs are in {place.folder}")
-        place.keep = bool(found)
-    return int(place.keep)
+        except NeverStarts as reason:
+            raise SystemExit(str(reason)) from None
+        return verdict(place, drill.run, lambda: judged(drill.seen), lambda: shown(drill.seen))
 
 
 def judged(seen: Iterable[Seen]) -> Iterator[str]:

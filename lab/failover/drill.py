@@ -1,11 +1,10 @@
-"""One drill: a fleet under load, and eight faults of its servers' primaries, one after another.
-
-Nobody but Patroni and Sentinel decides what comes of a fault.
-"""
+"""A fleet under load, and eight faults of its primaries: Patroni and Sentinel alone decide."""
 
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,53 +37,63 @@ NEVER = "never"
 
 
 class Seen(NamedTuple):
-    """What came of a fault; the longest times without a 201, and that a total stood still."""
+    """What came of a fault; the longest time without a 201, and of a total's pause, in seconds."""
 
     fault: str
     elected: str
-    refused: float  # seconds
-    stood: float  # seconds
+    refused: float
+    stood: float
 
 
 class Drill:
     """The servers, the fleet and its clients. Methods raise TimeoutError."""
 
     def __init__(self, stage: Stage, folder: Path, programs: Path, rate: float) -> None:
-        self.postgres, self.redis = Postgres(folder, programs), Redis(folder)
-        self.clusters: tuple[Cluster, ...] = (self.postgres, self.redis)
+        self._postgres, self._redis = Postgres(folder, programs), Redis(folder)
+        self._clusters: tuple[Cluster, ...] = (self._postgres, self._redis)
+        self.seen: list[Seen] = []
         self._journal = Journal()
         self._stage, self._rate = stage, rate
         self._say = Progress().say
 
-    def start(self) -> None:
+    def run(self) -> Evidence:
+        """Play all faults, and settle."""
+        self._start()
+        for cluster, fault in product(self._clusters, FAULTS):
+            self.seen.append(self._play(cluster, fault))
+        self._say("waiting until everything is counted and delivered")
+        self._crowd.end()
+        onlookers = [*self._onlookers.values()]
+        return closed(
+            self._stage, self._journal, lambda: client(self._whole(self._redis)), onlookers, ()
+        )
+
+    def _start(self) -> None:
         """Return when the fleet is at work, and clients post."""
-        for cluster in self.clusters:
+        for cluster in self._clusters:
             for node in cluster.nodes:
                 self._stage.exits.callback(node.end)
                 node.start()
-        for cluster in self.clusters:
+        for cluster in self._clusters:
             self._whole(cluster)
         self._say("the servers are there")
-        with database.connect(self.postgres.url(name="postgres"), "drill") as session:
+        with database.connect(self._postgres.url(name="postgres"), "drill") as session:
             session.execute(f"CREATE DATABASE {DATABASE_NAME}")
-        migrations.upgrade(self.postgres.url())
-        servers = {"DATABASE_URL": self.postgres.url(), "REDIS_URL": self.redis.url}
-        self._stage.settings |= servers
+        migrations.upgrade(self._postgres.url())
+        self._stage.settings |= {"DATABASE_URL": self._postgres.url(), "REDIS_URL": self._redis.url}
         self._stage.start()
         self._crowd = Crowd(0, self._stage.balancer.port, self._rate, self._journal, AWAY)
         # A replica shows what it has applied, so the next primary has seen the totals all along.
-        self._onlookers = {
-            node.name: Pauses(lambda node=node: self.postgres.url(node))  # type: ignore[misc]
-            for node in self.postgres.nodes
-        }
+        nodes = self._postgres.nodes
+        self._onlookers = {node.name: Pauses(partial(self._postgres.url, node)) for node in nodes}
         for onlooker in self._onlookers.values():
             onlooker.start()
         self._crowd.start()
         self._say("the fleet is at work")
 
-    def play(self, cluster: Cluster, name: str) -> Seen:
+    def _play(self, cluster: Cluster, name: str) -> Seen:
         """Have one fault strike the primary, undo it, and wait until all is as before."""
-        primary, totals = self._whole(cluster), self._onlookers[self._whole(self.postgres).name]
+        primary, totals = self._whole(cluster), self._onlookers[self._whole(self._postgres).name]
         # A server that was killed may be restarted before another one is elected.
         eligible = [node for node in cluster.nodes if node is not primary or name == "killed"]
         elected = NEVER
@@ -106,15 +115,6 @@ class Drill:
         stood = max(totals.longest(began, ended).values())
         refused = longest(self._answered(), began, ended)
         return Seen(f"{cluster.name}: {name}", elected, refused, stood)
-
-    def books(self) -> Evidence:
-        """Settle, end the fleet, and return what all of them say."""
-        self._say("waiting until everything is counted and delivered")
-        self._crowd.end()
-        onlookers = [*self._onlookers.values()]
-        return closed(
-            self._stage, self._journal, lambda: client(self._whole(self.redis)), onlookers, ()
-        )
 
     def _whole(self, cluster: Cluster) -> Node:
         """Return the primary once all others follow it."""
