@@ -54,11 +54,7 @@ class Node:
 
     def kill(self, program: str) -> None:
         """SIGKILL all processes of this name; return when they have ended."""
-        killed = [process for process in self._running() if process.name() == program]
-        for process in killed:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(killed)
+        psutil.wait_procs(self._signal(signal.SIGKILL, program))
 
     def freeze(self) -> None:
         """Stop all processes; the kernel goes on acknowledging what is sent to them."""
@@ -79,15 +75,15 @@ class Node:
         for process in self._processes.values():
             process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
-        for process in self._running():
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
-
-    def _running(self) -> list[psutil.Process]:
-        """The processes in the programs' namespaces, each after its parent."""
-        found = []
+    def _signal(self, number: signal.Signals, program: str = "") -> list[psutil.Process]:
+        """Send it to all processes, or to those of this name; returns them."""
+        sent, found = [], list[psutil.Process]()
         for process in self._processes.values():
             with suppress(psutil.NoSuchProcess):
                 found += psutil.Process(process.pid).children(recursive=True)
-        return found
+        for each in found:
+            with suppress(psutil.NoSuchProcess):
+                if program in ("", each.name()):
+                    each.send_signal(number)
+                    sent.append(each)
+        return sent

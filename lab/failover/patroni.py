@@ -54,13 +54,10 @@ class Postgres:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.nodes = [Node(f"postgres{n}", f"10.0.0.1{n}", folder) for n in range(3)]
-        common = {
-            "members": ",".join(f"{node.address}:2379" for node in self.nodes),
-            "peers": ",".join(f"{node.name}=http://{node.address}:2380" for node in self.nodes),
-            "programs": programs,
-        }
+        members = ",".join(f"{node.address}:2379" for node in self.nodes)
+        peers = ",".join(f"{node.name}=http://{node.address}:2380" for node in self.nodes)
         for node in self.nodes:
-            values = common | {"name": node.name, "address": node.address, "folder": node.folder}
+            values = vars(node) | {"members": members, "peers": peers, "programs": programs}
             configuration = node.write("patroni.yml", PATRONI.substitute(values))
             node.programs = {
                 "etcd": ETCD.substitute(values).split(),

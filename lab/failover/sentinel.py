@@ -43,12 +43,11 @@ class Redis:
         first = self.nodes[0].address
         for node in self.nodes:
             follow = f"replicaof {first} {PORT}" if node.address != first else ""
-            values = {"address": node.address, "folder": node.folder, "first": first}
-            server = node.write("redis.conf", SERVER.substitute(values, follow=follow))
-            sentinel = node.write("sentinel.conf", WATCH.substitute(values))
+            server = SERVER.substitute(vars(node), follow=follow)
+            sentinel = WATCH.substitute(vars(node), first=first)
             node.programs = {
-                "redis": ["redis-server", server],
-                "sentinel": ["redis-sentinel", sentinel],
+                "redis": ["redis-server", node.write("redis.conf", server)],
+                "sentinel": ["redis-sentinel", node.write("sentinel.conf", sentinel)],
             }
 
     @property
