@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import migrations
+from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
 from lab.chaos.evidence import Evidence, Journal
@@ -32,7 +33,6 @@ FAULTS: Mapping[str, Callable[[Cluster, Node], None]] = {
 LIMIT = 60.0  # seconds until another is elected, and then until a ride is taken and counted
 WHOLE = 120.0  # seconds until an old primary follows the new one
 CALM = 5.0  # seconds before and after each fault
-AWAY = frozenset({502, 503, 504})
 NEVER = "never"
 
 
@@ -64,9 +64,8 @@ class Drill:
         self._say("waiting until everything is counted and delivered")
         self._crowd.end()
         onlookers = [*self._onlookers.values()]
-        return closed(
-            self._stage, self._journal, lambda: client(self._whole(self._redis)), onlookers, ()
-        )
+        log = client(self._whole(self._redis))
+        return closed(self._stage, self._journal, lambda: log, onlookers, ())
 
     def _start(self) -> None:
         """Return when the fleet is at work, and clients post."""

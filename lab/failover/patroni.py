@@ -59,10 +59,8 @@ class Postgres:
         for node in self.nodes:
             values = vars(node) | {"members": members, "peers": peers, "programs": programs}
             configuration = node.write("patroni.yml", PATRONI.substitute(values))
-            node.programs = {
-                "etcd": ETCD.substitute(values).split(),
-                "patroni": ["patroni", configuration],
-            }
+            etcd = ETCD.substitute(values).split()
+            node.programs = {"etcd": etcd, "patroni": ["patroni", configuration]}
 
     def url(self, *nodes: Node, name: str = DATABASE_NAME) -> str:
         """Of one node, or of the one of all that accepts writes."""

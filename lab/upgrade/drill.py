@@ -8,6 +8,7 @@ from pathlib import Path
 
 import redis
 
+from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
 from lab.chaos.evidence import Evidence, Journal
@@ -19,7 +20,6 @@ from lab.until import until
 from lab.upgrade.releases import Releases
 from lab.upgrade.verdict import Step
 
-AWAY = frozenset({502, 503, 504})
 WARM_UP = 5.0  # seconds of load before the first step
 NOT_SERVED = "install the newer code"
 TOO_OLD = ("ratings0", "api1")  # restarted with the last release when that is no longer served
