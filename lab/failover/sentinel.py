@@ -30,7 +30,7 @@ sentinel monitor log $first 6379 2
 sentinel down-after-milliseconds log 3000
 sentinel failover-timeout log 10000
 """)
-PATIENCE = 1.0  # seconds for an answer
+PATIENCE = 0.5  # seconds for an answer
 
 
 class Redis:
