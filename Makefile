@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 unexport $(filter-out PYTHONUTF8 PYTHONIOENCODING,$(filter PYTHON%,$(.VARIABLES)))
 
 .PHONY: help setup fleet status psql log held-out dead-letters break test test-stock test-fast \
-	prove conformance chaos cells failover images mutants entries reconcile lint format bench docs wheel lock clean
+	prove conformance chaos cells upgrade failover images mutants entries reconcile lint format bench \
+	docs wheel lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -34,6 +35,8 @@ help:
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
 	@echo "make cells   break two private cells behind the router for a minute, and account for every"
 	@echo "             request; needs Linux, root and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
+	@echo "make upgrade   upgrade a private fleet under load, one process after the other, and go back;"
+	@echo "             needs Linux and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
 	@echo "make failover   have Patroni and Sentinel fail over under a fleet, for ten minutes, and account"
 	@echo "             for every ride; needs Linux, root and these programs"
 	@echo "make images  build the container images, run docker-compose.yml's services from them, by"
@@ -132,6 +135,10 @@ chaos:
 cells:
 	@$(INSTALL) fleet
 	@$(RUN) $(BIN)/python -m lab.cells $(ARGS)
+
+upgrade:
+	@$(INSTALL) fleet
+	@$(RUN) $(BIN)/python -m lab.upgrade $(ARGS)
 
 failover:
 	@$(INSTALL) fleet

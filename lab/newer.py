@@ -1,48 +1,57 @@
-"""Copies of the project whose schema has one more revision, as its next release would."""
+"""A newer release: a copy of this project with further revisions, whose processes run beside ours.
+
+It stands for the next release in whatever happens between two.
+"""
 
 import shutil
 from pathlib import Path
+from typing import Self
 
 from rocket_rides.settings import PROJECT
 
-# Without the environment, the demo's data, and what is compiled from the original.
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
+HIDDEN = shutil.ignore_patterns(".*")
 ADDS_A_COLUMN = "ALTER TABLE rides ADD noted text"
-REVISION = '''"""A revision that stands for the next release's."""
+REVISION = '''"""A revision of a newer release."""
 
 from alembic import op
 
-revision, down_revision = "{revision}", "{after}"
-serves_from = "{serves_from}"
+revision, down_revision = "{:04}", "{:04}"
+serves_from = "{:04}"
 
 
 def upgrade() -> None:
-    op.execute("{statement}")
+    op.execute("""{}""")
 '''
 
 
-def copy(folder: Path, tree: Path = PROJECT) -> None:
-    """Copy a source tree, as it is now."""
-    shutil.copytree(tree, folder, ignore=LEFT_OUT)
+def newest(tree: Path) -> int:
+    """The newest revision of a source tree's schema."""
+    return max(int(path.name[:4]) for path in tree.glob("migrations/versions/[0-9]*.py"))
 
 
-def newest(tree: Path) -> str:
-    """The newest revision of a tree's schema."""
-    return max(path.name[:4] for path in tree.glob("migrations/versions/[0-9]*.py"))
+class Newer:
+    """In a folder. Without a revision it is this release again, or what is in `tree`."""
 
+    def __init__(self, folder: Path, tree: Path = PROJECT) -> None:
+        self.folder = folder
+        for package in tree.glob("*/__init__.py"):
+            name = package.parent.name
+            # With what is compiled: most of a process' start would be that.
+            shutil.copytree(package.parent, folder / name, ignore=HIDDEN, dirs_exist_ok=True)
 
-def add_revision(tree: Path, statement: str, serves_from: str) -> None:
-    """Give a tree one more revision; code older than `serves_from` can't run on it."""
-    after = newest(tree)
-    revision = f"{int(after) + 1:04}"
-    (tree / f"migrations/versions/{revision}_noted.py").write_text(
-        REVISION.format(
-            revision=revision, after=after, serves_from=serves_from, statement=statement
+    def revise(self, number: int, sql: str, serves_from: int) -> Self:
+        """Add a revision that runs this SQL, and follows the one before it."""
+        return self.add(
+            f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql)
         )
-    )
+
+    def add(self, name: str, text: str) -> Self:
+        """Add a file of a revision, such as "0011_tips.py"."""
+        (self.folder / "migrations/versions" / name).write_text(text)
+        return self
 
 
-def next_release(folder: Path) -> None:
-    """Write a copy that adds a nullable column; its schema still serves this code."""
-    copy(folder)
-    add_revision(folder, ADDS_A_COLUMN, newest(PROJECT))
+def next_release(folder: Path) -> Path:
+    """Write a copy whose schema has one more column, which this code does not miss."""
+    now = newest(PROJECT)
+    return Newer(folder).revise(now + 1, ADDS_A_COLUMN, serves_from=now).folder

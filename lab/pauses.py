@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 
 from lab.chaos.drifts import AWAY
 from lab.chaos.observer import Onlooker
@@ -43,11 +44,11 @@ class Pauses(Onlooker):
 
     def longest(self, began: float, ended: float) -> dict[str, float]:
         """For each total, the longest time that it stood still in between, in seconds."""
-        return {name: longest(moves, began, ended) for name, moves in sorted(self.moves.items())}
+        return {name: longest([*moves], began, ended) for name, moves in sorted(self.moves.items())}
 
 
 def longest(moves: list[float], began: float, ended: float) -> float:
     """The longest time from one move to the next, of which some part is in this span."""
-    pairs = zip(moves, [*moves[1:], ended], strict=True)
+    pairs = pairwise([*moves, ended])
     spans = (then - move for move, then in pairs if move < ended and then > began)
     return max(spans, default=ended - began)

@@ -35,7 +35,8 @@ from unified_log.sessions import STREAMER, reader
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 APIS = ("api0", "api1")
 ORDER = (*READERS, *STREAMERS, *APIS)  # whoever reads a new kind of record, before who writes it
-LEAVES = 60.0  # seconds that `python -m migrations` and the like may take
+PATIENCE = 180.0  # seconds in which a process is at work, or ends by itself, on a busy machine
+LOOK = 0.1  # seconds
 AT_WORK = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = %s
@@ -104,7 +105,8 @@ class Stage:
 
     def wait_for(self, name: str) -> None:
         """Return when this process is at work, and all others that do the same."""
-        until(lambda: self.is_at_work(name), f"{name} is not at work; see {self.folder}")
+        late = f"{name} is not at work after {PATIENCE:.0f} s"
+        until(lambda: self.is_at_work(name), late, PATIENCE, LOOK)
 
     def is_at_work(self, name: str) -> bool:
         if name in APIS:
@@ -131,7 +133,7 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=LEAVES,
+            timeout=PATIENCE,
             check=False,
         )
 

@@ -14,7 +14,7 @@ from unified_log.words import escaped
 
 # What comes behind a lock that a migration waits for, such as a POST, waits as long as that.
 LOCK_TIMEOUT = "300ms"
-LOOK_EVERY = 0.1  # seconds
+LOOK_EVERY = 0.05  # seconds
 TELL_EVERY = 3.0  # seconds
 MOST = 5  # names in a line
 
@@ -25,7 +25,6 @@ BLOCKERS = """
     FROM pg_stat_activity
     WHERE pid = ANY (pg_blocking_pids(%s)) ORDER BY xact_start NULLS LAST
 """
-IS_WAITING = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
 # Sessions of older code, which hold its lock (`unified_log.schema.serving`).
 OLDER = """
     SELECT pid, application_name, objid::integer,
@@ -83,8 +82,7 @@ class Blockers:
     def _look(self) -> None:
         while not self._ended.wait(LOOK_EVERY):
             try:
-                waits = self._connection.execute(IS_WAITING, [self._pid]).fetchone()
-                blockers = self._connection.execute(BLOCKERS, [self._pid]) if waits else []
+                blockers = self._connection.execute(BLOCKERS, [self._pid]).fetchall()
                 seen = [
                     f"{name} (pid {pid}, in a transaction for {seconds} s: {query})"
                     for pid, name, seconds, query in blockers

@@ -17,7 +17,7 @@ from rocket_rides.settings import PROJECT
 RELEASE = re.compile(r"^## \[(?P<version>\d[^]]*)\].*\n+Commit (?P<commit>[0-9a-f]{7,40})\.", re.M)
 # What a released revision is made of.
 FROZEN = ("migrations/versions", "unified_log/schema/*.sql")
-CHANGES_NOTHING = "SELECT"
+TAKES_AWAY = "SELECT"  # nothing that the code between would miss
 
 
 class Releases(NamedTuple):
@@ -48,13 +48,13 @@ def made(folder: Path, commit: str | None = None) -> Releases:
     if commit:
         export(commit, last)
     else:
-        newer.copy(last)
+        newer.Newer(last)
         said = "this code, since no release's schema can be upgraded"
-    newer.copy(following)
-    if newer.newest(following) == newer.newest(last):
-        newer.add_revision(following, newer.ADDS_A_COLUMN, newer.newest(last))
-    newer.copy(later, following)
-    newer.add_revision(later, CHANGES_NOTHING, newer.newest(following))
+    was, upgraded = newer.newest(last), newer.Newer(following)
+    if newer.newest(following) == was:
+        upgraded.revise(was + 1, newer.ADDS_A_COLUMN, serves_from=was)
+    now = newer.newest(following)
+    newer.Newer(later, following).revise(now + 1, TAKES_AWAY, serves_from=now)
     return Releases(last, following, later, said)
 
 

@@ -1,0 +1,173 @@
+"""Beside a newer schema old processes go on, as long as it serves them; then they have to end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from analytics.reconcile import the_only_run
+from rocket_rides import revisions
+from rocket_rides.health import is_at_work
+from rocket_rides.revisions import APPLICATION
+from tests.support.api import Api
+from tests.support.looks import look
+from tests.support.newer import Newer
+from tests.support.world import World, eventually, transaction
+from unified_log.errors import Unavailable
+from unified_log.sessions import reader
+
+ADD = "ALTER TABLE rides ADD tip numeric(12,3)"
+REMOVE = "ALTER TABLE consumer_states DROP COLUMN distance_healed"
+IS_UNSERVED = (
+    "the database's schema is 0012, newer than this code, of 0010, which it does not serve"
+)
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Newer:
+    """The next release, which adds a column."""
+    return Newer(tmp_path / "newer").revise(11, ADD, serves_from=10)
+
+
+@pytest.fixture
+def api(world: World) -> Iterator[Api]:
+    api = Api(world)
+    yield api
+    api.client.close()
+
+
+@contextmanager
+def under_load(api: Api) -> Iterator[list[int]]:
+    """Rides are posted, one after another: each is taken, and as often the API is ready.
+
+    Yields the statuses so far. A POST that waits for a lock for 0.4 s is refused by the API itself.
+    """
+    statuses, stop = list[int](), Event()
+
+    def post() -> None:
+        while not stop.is_set():
+            statuses.append(api.post().status_code)
+            statuses.append(api.client.get("/readyz").status_code)
+
+    thread = Thread(target=post)
+    thread.start()
+    try:
+        yield statuses
+    finally:
+        stop.set()
+        thread.join()
+    assert {*statuses} == {201, 200}
+
+
+@pytest.mark.proves("compatible-schemas")
+def test_processes_go_on_beside_a_newer_schema_that_serves_them(
+    world: World, api: Api, newer: Newer
+) -> None:
+    streamer = world.service("streamer").says("leading")
+    world.service("consumers.totals", "consumer0").says("stands at")
+    with under_load(api):
+        assert "the schema is up to date" in newer.migrate(world)
+        eventually(lambda: world.standing()[0] > 0, "a total")
+        streamer.kill()
+        world.service("streamer").says("leading")  # what is started again is served, too
+        world.service("consumers.totals", "late").says("stands at")
+        newer.service(world, "consumers.totals", "new").says("stands at")
+    for name in ("consumer0", "late", "new"):
+        eventually(lambda name=name: world.standing(name) == world.truth, f"all rides in {name}")
+        assert is_at_work(world.connection, reader("total", name))
+    health = world.service("rocket_rides.health", "reader", "total", "late")
+    assert health.ends() == 0
+    with the_only_run(world.postgres_url):  # the night's
+        pass
+    assert look(world).database
+    migration = world.service("migrations")
+    assert migration.ends() == 0
+    assert "the schema is 0011, newer than this code" in migration.output.read_text()
+
+
+def test_newer_code_waits_for_its_schema(world: World, newer: Newer) -> None:
+    consumer = newer.service(world, "consumers.totals", "new")
+    consumer.says("the database's schema is 0010, not 0011; run python -m migrations to upgrade it")
+    newer.migrate(world)
+    consumer.says("stands at")
+
+
+def test_a_migration_that_ends_the_service_of_old_code_waits_for_it_by_name(
+    world: World, api: Api, newer: Newer
+) -> None:
+    consumer = world.service("consumers.totals", "consumer0").says("stands at")
+    eventually(lambda: is_at_work(world.connection, reader("total", "consumer0")))
+    with under_load(api):
+        newer.revise(12, REMOVE, serves_from=11)
+        migration = newer.service(world, "migrations")
+        migration.says("0012 waits: processes that are older than 0011 have to end: ")
+        migration.says("reader total consumer0 (pid ")
+        [waits, *_] = [
+            line for line in migration.output.read_text().splitlines() if "0012 waits" in line
+        ]
+        assert "api (pid " in waits
+        assert ", of 0010, since " in waits
+        new = newer.service(world, "consumers.totals", "new")
+        new.says("the database's schema is 0011, not 0012")
+    assert consumer.stop() == 0
+    assert api.service.stop() == 0
+    assert migration.ends() == 0
+    new.says("stands at")
+    world.service("consumers.totals", "consumer0").says(IS_UNSERVED)
+    with pytest.raises(Unavailable, match=IS_UNSERVED):
+        revisions.require_schema(world.connection)
+    with_late = Api(world)
+    for answer in (with_late.client.get("/readyz"), with_late.post()):
+        assert answer.status_code == 503
+        assert IS_UNSERVED in answer.text
+    facts = look_at_postgres(world)
+    assert IS_UNSERVED in facts
+
+
+def look_at_postgres(world: World) -> str:
+    """Why the page can tell nothing of it."""
+    return look(world).postgres.reason
+
+
+def test_a_process_that_comes_while_its_service_ends_waits(world: World) -> None:
+    with transaction(world) as migration:
+        migration.execute(
+            "SELECT pg_advisory_xact_lock(%s, %s)", [APPLICATION.lock, APPLICATION.revision]
+        )
+        consumer = world.service("consumers.totals", "consumer0")
+        consumer.says("a migration is ending the service of this code, of 0010")
+        migration.rollback()
+        consumer.says("stands at")
+
+
+READ = "SELECT count(*) FROM rides"
+
+
+def test_a_migration_names_who_holds_its_lock_and_nobody_waits_long_behind_it(
+    world: World, api: Api, newer: Newer
+) -> None:
+    """A reader of all rides, in a transaction that is open for some seconds."""
+    with under_load(api) as answers, transaction(world) as reading:
+        reading.execute("SET application_name = 'a long report'")
+        reading.execute(READ)
+        pid = reading.info.backend_pid
+        migration = newer.service(world, "migrations")
+        migration.says(f"0011 waits: a lock is held by a long report (pid {pid}, in a transaction ")
+        posts = len(answers)
+        eventually(lambda: migration.output.read_text().count("0011 waits") > 1, "the name again")
+        assert READ in migration.output.read_text()
+        assert len(answers) > posts
+        reading.rollback()
+        assert migration.ends() == 0
+
+
+def test_a_revision_says_which_code_it_serves(world: World, newer: Newer) -> None:
+    newer.add("0012_silent.py", 'revision, down_revision = "0012", "0011"\ndef upgrade(): pass\n')
+    migration = newer.service(world, "migrations")
+    assert migration.ends() == 1
+    assert "0012 has to say which code it serves" in migration.output.read_text()
+    assert (
+        world.value("SELECT revision FROM schema_versions WHERE component = 'rocket_rides'") == 11
+    )
