@@ -37,7 +37,7 @@ help:
 	@echo "             request; needs Linux, root and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
 	@echo "make upgrade   upgrade a private fleet under load, one process after the other, and go back;"
 	@echo "             needs Linux and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
-	@echo "make failover   have Patroni and Sentinel fail over under a fleet, for ten minutes, and account"
+	@echo "make failover   have Patroni and Sentinel fail over under a fleet, for five minutes, and account"
 	@echo "             for every ride; needs Linux, root and these programs"
 	@echo "make images  build the container images, run docker-compose.yml's services from them, by"
 	@echo "             docker compose, until all are healthy, post rides and reconcile them"

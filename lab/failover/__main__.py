@@ -2,7 +2,7 @@
 
 Three nodes of Postgres with Patroni and etcd, three of Redis with Sentinel: each node is a network
 namespace. Each primary in turn is switched over, killed, frozen and cut off from the network, its
-manager with it; then it returns. It takes some ten minutes. In the end every ride is accounted for.
+manager with it; then it returns. It takes five minutes. In the end every ride is accounted for.
 
 Status 0: no acknowledged ride was lost or counted twice, and the fleet went on by itself during
 each fault. Status 1: there is a line for each finding, and the folder of the logs is kept. Ctrl-C
