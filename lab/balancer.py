@@ -12,6 +12,7 @@ from lab.until import until
 
 CONFIGURATION = Path(__file__).with_name("balancer.cfg")
 HOST = "127.0.0.1"
+AWAY = frozenset({502, 503, 504})  # what it answers where no API can take a request
 TIMEOUT = 5.0  # seconds, for an answer
 DRAINED = 30.0  # seconds, in which a request is answered
 STATE, REQUESTS = 17, 4  # columns of what HAProxy says of a server: UP, and how many are under way

@@ -20,19 +20,15 @@ import random
 import subprocess
 import sys
 
-import psycopg
-
 from demo.embedded import stock
-from demo.embedded.failures import NeverStarts, ServerFailed
+from demo.embedded.failures import NeverStarts
 from lab.arguments import positive
-from lab.chaos.books.clients import double, lost
-from lab.chaos.books.judge import check
+from lab.books import verdict
 from lab.haproxy import HAPROXY
 from lab.stage import stage
 from lab.upgrade.drill import Drill
 from lab.upgrade.releases import made
 from lab.upgrade.verdict import findings, shown
-from unified_log.errors import Unavailable
 from unified_log.process import Parser
 
 SECONDS, RATE = 10, 40
@@ -53,20 +49,12 @@ def main() -> int:
             raise SystemExit(f"the releases can't be had from git: {reason}") from None
         print(f"seed {options.seed}; the last release is {releases.said}", flush=True)
         drill = Drill(place, releases, options.seed, options.rate)
-        try:
-            evidence = drill.run(options.seconds)
-            books = f"lost {len(lost(evidence))}, double {len(double(evidence))}"
-            found = check(evidence)
-        except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
-            books, found = "no books: the drill was not played to its end", [str(reason)]
-        found += findings(drill.steps)
-        print(shown(drill.steps), books, sep="\n")
-        for finding in found:
-            print(f"BROKEN: {finding}")
-        if found:
-            print(f"{len(found)} findings; the logs are in {place.folder}")
-        place.keep = bool(found)
-    return int(place.keep)
+        return verdict(
+            place,
+            lambda: drill.run(options.seconds),
+            lambda: findings(drill.steps),
+            lambda: shown(drill.steps),
+        )
 
 
 def arguments() -> argparse.Namespace:

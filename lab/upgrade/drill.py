@@ -3,17 +3,15 @@
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import redis
 
-from lab.chaos import drifts
-from lab.chaos.books.statements import WHEN_SETTLED
-from lab.chaos.books.tables import broken, is_settled
+from lab.balancer import AWAY
+from lab.books import closed
 from lab.chaos.clients import Crowd
-from lab.chaos.evidence import Evidence, Journal, read_final_state
+from lab.chaos.evidence import Evidence, Journal
 from lab.chaos.hosts import PostgresHost, RedisHost
 from lab.pauses import Pauses
 from lab.progress import Progress
@@ -21,11 +19,8 @@ from lab.stage import APIS, ORDER, Stage
 from lab.until import until
 from lab.upgrade.releases import Releases
 from lab.upgrade.verdict import Step
-from unified_log.errors import Unavailable
 
-AWAY = frozenset({502, 503, 504})
 WARM_UP = 5.0  # seconds of load before the first step
-SETTLE_LIMIT = 120.0  # seconds until everything is counted and delivered
 NOT_SERVED = "install the newer code"
 TOO_OLD = ("ratings0", "api1")  # restarted with the last release when that is no longer served
 CAN_TELL = (0, 1)  # exit statuses of watch.status, which finds dead letters here
@@ -143,33 +138,10 @@ class Drill:
         """End the load, and collect the evidence once nothing is left to do."""
         self.progress.say("waiting until everything is counted and delivered")
         self._crowd.end()
-        try:
-            until(self._is_settled, "what is left to do is among the findings", SETTLE_LIMIT)
-        except TimeoutError as reason:
-            self.found.append(str(reason))
-        settled_at = time.monotonic()
-        self._pauses.end()
-        self.found += [*self._stage.end(), *self._stage.said(), *self._journal.troubles]
-        self.found += filter(None, [self._pauses.error])
-        with closing(self._stage.connect()) as connection:
-            connection.execute(drifts.TABLE, prepare=False)  # of which there are none
-            self.found += broken(connection, WHEN_SETTLED)
-            final = read_final_state(connection)
-        return Evidence(
-            self._journal.asks,
-            final,
-            [end for service in self._stage.services.values() for end in service.exits],
+        return closed(
+            self._stage,
+            self._journal,
+            lambda: redis.Redis.from_url(self._redis.url),
+            [self._pauses],
             self.found,
-            deliveries=self._stage.receiver.deliveries,
-            settled_at=settled_at,
         )
-
-    def _is_settled(self) -> bool:
-        try:
-            with (
-                closing(self._stage.connect()) as connection,
-                redis.Redis.from_url(self._redis.url) as client,
-            ):
-                return is_settled(connection, client)
-        except (psycopg.Error, redis.RedisError, Unavailable):
-            return False
