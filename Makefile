@@ -128,21 +128,9 @@ conformance:
 	@$(INSTALL) dev
 	@$(RUN) $(BIN)/python -m tests.conformance $(ARGS)
 
-chaos:
+chaos cells upgrade failover:
 	@$(INSTALL) fleet
-	@$(RUN) $(BIN)/python -m lab.chaos $(ARGS)
-
-cells:
-	@$(INSTALL) fleet
-	@$(RUN) $(BIN)/python -m lab.cells $(ARGS)
-
-upgrade:
-	@$(INSTALL) fleet
-	@$(RUN) $(BIN)/python -m lab.upgrade $(ARGS)
-
-failover:
-	@$(INSTALL) fleet
-	@$(RUN) $(BIN)/python -m lab.failover $(ARGS)
+	@$(RUN) $(BIN)/python -m lab.$@ $(ARGS)
 
 # Beside a fleet that may run here: a project, ports and secrets of its own, which take precedence
 # over those in .env. The last command fails unless all totals are exact.
