@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 unexport $(filter-out PYTHONUTF8 PYTHONIOENCODING,$(filter PYTHON%,$(.VARIABLES)))
 
 .PHONY: help setup fleet status psql log held-out dead-letters break test test-stock test-fast \
-	prove conformance chaos cells images mutants entries reconcile lint format bench docs wheel lock clean
+	prove conformance chaos cells upgrade failover images mutants entries reconcile lint format bench \
+	docs wheel lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -34,6 +35,10 @@ help:
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
 	@echo "make cells   break two private cells behind the router for a minute, and account for every"
 	@echo "             request; needs Linux, root and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
+	@echo "make upgrade   upgrade a private fleet under load, one process after the other, and go back;"
+	@echo "             needs Linux and HAProxy; ARGS=\"--seed 7\", ARGS=--help"
+	@echo "make failover   have Patroni and Sentinel fail over under a fleet, for five minutes, and account"
+	@echo "             for every ride; needs Linux, root and these programs"
 	@echo "make images  build the container images, run docker-compose.yml's services from them, by"
 	@echo "             docker compose, until all are healthy, post rides and reconcile them"
 	@echo "make mutants break the code in one place at a time, from a list: a test must notice each;"
@@ -123,13 +128,9 @@ conformance:
 	@$(INSTALL) dev
 	@$(RUN) $(BIN)/python -m tests.conformance $(ARGS)
 
-chaos:
+chaos cells upgrade failover:
 	@$(INSTALL) fleet
-	@$(RUN) $(BIN)/python -m lab.chaos $(ARGS)
-
-cells:
-	@$(INSTALL) fleet
-	@$(RUN) $(BIN)/python -m lab.cells $(ARGS)
+	@$(RUN) $(BIN)/python -m lab.$@ $(ARGS)
 
 # Beside a fleet that may run here: a project, ports and secrets of its own, which take precedence
 # over those in .env. The last command fails unless all totals are exact.

@@ -33,6 +33,9 @@ FIND = text("""
     SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '')
     WHERE ride_id = :ride_id
 """)
+# So does this. A primary that was frozen and replaced answers again until its manager demotes it: it
+# lacks the newest rides, and has no standby.
+AGREED = text("SELECT pg_logical_emit_message(true, 'no ride', '')")
 
 
 class NoSuchRide(NotFound):
@@ -71,6 +74,7 @@ def _rate(connection: Connection, ride_id: int, stars: int, trace: Trace | None)
             raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
         raise  # `Attempts` knows whether an earlier attempt may have taken it
     if rated is None:
+        writing.run(connection, AGREED, {})
         raise NoSuchRide(ride_id)
 
 

@@ -25,10 +25,10 @@ from demo.embedded.failures import NeverStarts, ServerFailed
 from lab.arguments import positive
 from lab.cells.books import check
 from lab.cells.drill import Drill
-from lab.cells.network import IP
 from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
 from lab.haproxy import HAPROXY
+from lab.network import IP
 from unified_log.errors import Unavailable
 from unified_log.process import Parser
 

@@ -10,7 +10,6 @@ import psycopg
 
 import migrations
 from demo.embedded.welcome import answers
-from lab.cells.network import Host
 from lab.chaos.backup import Backup
 from lab.chaos.books.tables import broken
 from lab.chaos.evidence import FinalState, Restore, read_final_state
@@ -19,6 +18,7 @@ from lab.chaos.hosts import PostgresHost, RedisHost
 from lab.chaos.machines import Disk
 from lab.chaos.postgres_pair import ask, connect
 from lab.chaos.service import Service
+from lab.network import Host
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 from unified_log.errors import Unavailable

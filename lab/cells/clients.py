@@ -17,9 +17,9 @@ from typing import NamedTuple
 import aiohttp
 from anyio.from_thread import start_blocking_portal
 
-from lab.cells.network import Host
 from lab.chaos.clients import read
 from lab.chaos.evidence import Ask, Journal
+from lab.network import Host
 from lab.until import PATIENCE
 from rocket_rides.cells import CELL_SIZE
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from lab.cells.books import Books
 from lab.cells.cell import Cell
 from lab.cells.clients import Crowd
-from lab.cells.network import Host, switch
 from lab.cells.router import Mover, Router
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Restore
+from lab.network import Host, switch
 from lab.until import PATIENCE, until
 
 PAUSES = (1.0, 3.0)  # seconds between two faults

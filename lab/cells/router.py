@@ -12,8 +12,8 @@ from pathlib import Path
 
 from demo.embedded.welcome import answers
 from lab.cells.cell import Cell
-from lab.cells.network import Host
 from lab.haproxy import CONFIGURATION, HAPROXY
+from lab.network import Host
 from lab.processes import clean_environment, start
 from lab.until import until
 

@@ -22,6 +22,7 @@ import aiohttp
 from anyio.from_thread import start_blocking_portal
 
 from lab.chaos.evidence import Answer, Ask, Journal, Rated
+from unified_log.errors import in_one_line
 from unified_log.waiting import delays
 
 HOST = "127.0.0.1"
@@ -50,15 +51,31 @@ class Answered(NamedTuple):
     sent: float
 
 
+class Refused(NamedTuple):
+    """A request that was sent whole and got no good answer; `at` is on the monotonic clock."""
+
+    at: float  # when that was known
+    why: str
+
+
 class Crowd:
     """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
 
-    def __init__(self, seed: int, port: int, rate: float, journal: Journal) -> None:
+    def __init__(
+        self,
+        seed: int,
+        port: int,
+        rate: float,
+        journal: Journal,
+        away: Container[int] = frozenset({503}),  # what may be answered where nobody can take it
+    ) -> None:
         number = max(FEWEST, math.ceil(rate / BUSIEST))
+        self.refused: list[Refused] = []  # each is tried again
         self._names = [f"{seed}/{n}" for n in range(number)]
         self._rate = rate / number  # of each
         self._port = port
         self._journal = journal
+        self._away = away
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
         self._exits = ExitStack()
@@ -145,16 +162,20 @@ class Crowd:
     async def _until_answered(
         self, ask: Ask, path: str, data: Mapping[str, str], what: str, good: Container[int]
     ) -> Answered | None:
-        """Post until there is a `good` answer. A 503 or a lost connection is no answer."""
+        """Post until there is a `good` answer. `away` or a lost connection is no answer."""
         url = f"http://{HOST}:{self._port}/{path}"
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
-            with suppress(aiohttp.ClientError, OSError):
+            try:
                 async with self._api.post(url, data=data, headers=headers(ask)) as response:
                     status, content = response.status, await response.text()
+            except (aiohttp.ClientError, OSError) as error:
+                self.refused.append(Refused(time.monotonic(), in_one_line(error)))
+            else:
                 if status in good:
                     return Answered(content, sent)
-                if status != 503:
+                self.refused.append(Refused(time.monotonic(), f"{status}: {content[:200]}"))
+                if status not in self._away:
                     self._journal.troubles.append(
                         f"{what} was answered with {status}: {content[:200]}"
                     )

@@ -11,6 +11,7 @@ from redis import Redis as Client
 import migrations
 from demo.embedded.stream_servers import StreamServer
 from demo.embedded.welcome import answers
+from lab import newer
 from lab.chaos.hosts import PostgresHost, RedisHost
 from lab.chaos.machines import Clock, Disk, library
 from lab.chaos.postgres_pair import PostgresPair, ask, connect
@@ -80,6 +81,7 @@ class Fleet:
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
+        self.next_release = self.folder / "next"  # its code
         self._has_clocks = library(self.folder)
         self._has_disks = disks
 
@@ -111,6 +113,7 @@ class Fleet:
         self.redises.start()
         self.postgres.wait_until_it_serves()
         migrations.upgrade(self.postgres.url)
+        newer.next_release(self.next_release)
         self.receiver.start()
         self.api_port = free_ports()
         for name, command in COMMANDS.items():

@@ -14,6 +14,7 @@ import psutil
 from lab.chaos.machines import Clock
 from lab.processes import clean_environment, start
 from lab.until import until
+from rocket_rides.settings import PROJECT
 
 RESTART_PAUSE = 0.2  # seconds, as with a usual supervisor
 # Seconds; a batch in flight may wait for Redis and for Postgres, some seconds each.
@@ -58,6 +59,7 @@ class Service(threading.Thread):
         self.clock = clock
         self.exits: list[Exit] = []
         self.busy = threading.Lock()  # held by the one fault that acts on this process
+        self.tree = PROJECT  # whose code the next process runs
         self.workers_ended = 0  # by the nemesis
         self._command = command
         self._environment = clean_environment() | environment
@@ -88,7 +90,7 @@ class Service(threading.Thread):
                 return None
             self._sent = None
             command = [sys.executable, "-m", *self._command]
-            self._process = start(command, self._environment, subprocess.PIPE)
+            self._process = start(command, self._environment, subprocess.PIPE, self.tree)
             return self._process
 
     def pids(self) -> list[int]:

@@ -38,6 +38,8 @@ NOT_TRIED: dict[str, tuple[str, str]] = {
     r"^make (prove|chaos)$|--faults redis-flush": (MINUTES, "minutes; shorter ones are tried"),
     r"^make cells ARGS=.--seed": (MINUTES, "minutes; `make cells` is tried"),
     r"^make cells": (ROOT, "root, and HAProxy"),
+    r"^make failover": (MINUTES, "five minutes, and root"),
+    r"^make upgrade": (MINUTES, "five minutes, and HAProxy"),
     r"^make (test|test-stock|mutants|bench)$|^\.ci/run$": (MINUTES, "ten minutes or more"),
     r"--seconds 900": (MINUTES, "a quarter of an hour"),
 }

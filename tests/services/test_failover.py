@@ -170,6 +170,18 @@ def test_a_retry_beside_a_request_that_waits_does_not_say_that_there_is_no_ride(
     assert first.result().status_code == 201
 
 
+def test_a_primary_without_its_standby_does_not_say_that_a_ride_to_rate_is_not_there(
+    alone: Alone,
+) -> None:
+    """Another may have been promoted and have the ride, while this one was frozen."""
+    post = alone.api.client.post
+    asked = alone.client.submit(post, "/rides/99/rating", data={"stars": "3"})
+    eventually(lambda: asked.done() or waiting(alone.pair), "an answer, or a wait")
+    assert not asked.done()
+    alone.bring_back()
+    assert asked.result().status_code == 404
+
+
 def waiting(pair: PostgresPair) -> list[int]:
     with connect(pair.primary) as primary:
         return [pid for (pid,) in primary.execute(WAITING)]

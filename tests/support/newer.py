@@ -1,51 +1,15 @@
-"""A newer release: a copy of this project with further revisions, whose processes run beside ours.
-
-It stands for the next release in tests of what happens between two.
-"""
+"""A newer release, whose processes are started on a world's servers."""
 
 import os
-import shutil
 import sys
-from pathlib import Path
 
+from lab import newer
 from lab.processes import start
-from rocket_rides.settings import PROJECT
 from tests.support.world import THE_FLEETS, Service, World
 
-HIDDEN = shutil.ignore_patterns(".*")
-REVISION = '''"""A revision of a newer release."""
 
-from alembic import op
-
-revision, down_revision = "{:04}", "{:04}"
-serves_from = "{:04}"
-
-
-def upgrade() -> None:
-    op.execute("""{}""")
-'''
-
-
-class Release:
-    """In a folder. Without a revision it is this release again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for package in PROJECT.glob("*/__init__.py"):
-            name = package.parent.name
-            # With what is compiled: most of a process' start would be that.
-            shutil.copytree(package.parent, folder / name, ignore=HIDDEN, dirs_exist_ok=True)
-
-    def revise(self, number: int, sql: str, serves_from: int) -> "Release":
-        """Add a revision that runs this SQL, and follows the one before it."""
-        return self.add(
-            f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql)
-        )
-
-    def add(self, name: str, text: str) -> "Release":
-        """Add a file of a revision, such as "0011_tips.py"."""
-        (self.folder / "migrations/versions" / name).write_text(text)
-        return self
+class Release(newer.Release):
+    """In a folder."""
 
     def service(self, world: World, module: str, *arguments: str, **environment: str) -> Service:
         """Start `python -m module` of it on a world's servers."""

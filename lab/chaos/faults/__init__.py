@@ -9,6 +9,7 @@ from lab.chaos.faults import (
     processes,
     redis_server,
     refusals,
+    releases,
     shortages,
     writers,
 )
@@ -18,6 +19,7 @@ FAULTS: dict[str, Fault] = {
     "kill": processes.kill,
     "terminate": processes.terminate,
     "freeze": processes.freeze,
+    "other-release": releases.run_the_next,
     "postgres-crash": partial(processes.crash_server, "postgres"),
     "postgres-restore": postgres_server.restore,
     "postgres-sync-failover": postgres_server.synchronous,

@@ -31,6 +31,13 @@ MUTANTS = [
         tests="services/test_ratings.py::test_of_twenty_requests_at_once_one_rates_the_ride",
     ),
     rating(
+        "a primary that was replaced says that there is no ride",
+        "        writing.run(connection, AGREED, {})\n",
+        "",
+        tests="services/test_failover.py::"
+        "test_a_primary_without_its_standby_does_not_say_that_a_ride_to_rate_is_not_there",
+    ),
+    rating(
         "a rating has no staged record",
         """\
     SELECT stars, stage(

@@ -1,0 +1,90 @@
+"""How a drill on a stage ends: it comes to rest, what it leaves becomes evidence, and is judged."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
+
+import psycopg
+import redis
+
+from demo.embedded.failures import ServerFailed
+from lab.chaos import drifts
+from lab.chaos.books.clients import double, lost
+from lab.chaos.books.judge import check
+from lab.chaos.books.statements import WHEN_SETTLED
+from lab.chaos.books.tables import broken, is_settled
+from lab.chaos.evidence import Evidence, Journal, read_final_state
+from lab.pauses import Pauses
+from lab.stage import Stage
+from lab.until import until
+from unified_log.errors import Unavailable
+
+SETTLE_LIMIT = 120.0  # seconds until everything is counted and delivered
+
+
+def closed(
+    stage: Stage,
+    journal: Journal,
+    client: Callable[[], redis.Redis],
+    onlookers: Sequence[Pauses],
+    found: Iterable[str],
+) -> Evidence:
+    """End the fleet once nothing is left to do; what is, is among the findings.
+
+    `client` opens the log's server; `found` has the drill's own findings. Raises psycopg.Error or
+    Unavailable.
+    """
+
+    def is_at_rest() -> bool:
+        try:
+            with closing(stage.connect()) as connection, client() as log:
+                connection.execute(drifts.TABLE, prepare=False)  # of which there are none
+                return is_settled(connection, log)
+        except (psycopg.Error, redis.RedisError, Unavailable):
+            return False
+
+    with suppress(TimeoutError):
+        until(is_at_rest, "", SETTLE_LIMIT)
+    settled_at = time.monotonic()
+    for onlooker in onlookers:
+        onlooker.end()
+    found = [*found, *stage.end(), *stage.said(), *journal.troubles]
+    found += filter(None, (onlooker.error for onlooker in onlookers))
+    with closing(stage.connect()) as connection:
+        found += broken(connection, WHEN_SETTLED)
+        final = read_final_state(connection)
+    return Evidence(
+        journal.asks,
+        final,
+        [end for service in stage.services.values() for end in service.exits],
+        found,
+        deliveries=stage.receiver.deliveries,
+        settled_at=settled_at,
+    )
+
+
+def verdict(
+    stage: Stage,
+    play: Callable[[], Evidence],
+    findings: Callable[[], Iterable[str]],
+    shown: Callable[[], str],
+) -> int:
+    """Play a drill, print what it has `shown` and what is wrong; returns its exit status.
+
+    `findings` are the drill's own, beside those of the books.
+    """
+    try:
+        evidence = play()
+        taken = sum(bool(ask.answers) for ask in evidence.asks)
+        books = f"lost {len(lost(evidence))}, double {len(double(evidence))}, of {taken:,} rides"
+        found = check(evidence)
+    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
+        books, found = "no books: the drill was not played to its end", [str(reason)]
+    found += findings()
+    print(shown(), books, sep="\n")
+    for finding in found:
+        print(f"BROKEN: {finding}")
+    if found:
+        print(f"{len(found)} findings; the logs are in {stage.folder}")
+    stage.keep = bool(found)
+    return int(stage.keep)

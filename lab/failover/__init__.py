@@ -1,0 +1,1 @@
+"""Fail-overs that Patroni and Sentinel decide: `python -m lab.failover`."""

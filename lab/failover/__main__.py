@@ -1,0 +1,91 @@
+"""`python -m lab.failover`: fail-overs that Patroni and Sentinel decide, under a fleet's load.
+
+Three nodes of Postgres with Patroni and etcd, three of Redis with Sentinel: each node is a network
+namespace. Each primary in turn is switched over, killed, frozen and cut off from the network, its
+manager with it; then it returns. It takes five minutes. In the end every ride is accounted for.
+
+Status 0: no acknowledged ride was lost or counted twice, and the fleet went on by itself during
+each fault. Status 1: there is a line for each finding, and the folder of the logs is kept. Ctrl-C
+ends a drill with status 130, SIGTERM with 143; it leaves no processes, namespaces or files.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from demo.embedded.failures import NeverStarts
+from lab.arguments import positive
+from lab.books import verdict
+from lab.chaos.machines import Disk, enter_own_namespace
+from lab.failover.drill import LIMIT, NEVER, Drill, Seen
+from lab.haproxy import HAPROXY
+from lab.network import IP, switch
+from lab.progress import table
+from lab.stage import stage
+from unified_log.process import Parser
+
+PROGRAMS = {  # and the packages that they come in
+    "patroni": "patroni",
+    "etcd": "etcd-server",
+    "redis-server": "redis-server",
+    "redis-sentinel": "redis-sentinel",
+}
+POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+
+
+def main() -> int:
+    """Return 0 if every acknowledged ride counted once and the fleet always went on, else 1."""
+    options = arguments()
+    if lacks := missing():
+        raise SystemExit(f"the drill needs {lacks}")
+    with stage("failover") as place:
+        try:
+            switch()
+            enter_own_namespace()  # for the servers' disk
+            disk = Disk(place.folder / "servers")
+            place.exits.callback(disk.unmount)
+            disk.mount()
+            drill = Drill(place, disk.folder, POSTGRES[-1].parent, options.rate)
+        except NeverStarts as reason:
+            raise SystemExit(str(reason)) from None
+        return verdict(place, drill.run, lambda: judged(drill.seen), lambda: shown(drill.seen))
+
+
+def judged(seen: Iterable[Seen]) -> Iterator[str]:
+    """Where the programs, or the fleet, did not go on by themselves."""
+    for fault, elected, refused, stood in seen:
+        if elected == NEVER:
+            yield f"{fault}: nobody was elected within {LIMIT:.0f} s"
+        elif max(refused, stood) > LIMIT:
+            yield f"{fault}: no POST was taken for {refused:.0f} s, totals stood for {stood:.0f} s"
+
+
+def shown(seen: Iterable[Seen]) -> str:
+    header = ("fault of the primary", "another elected after", "no POST for", "totals stood for")
+    rows = ((*told, f"{refused:.1f} s", f"{stood:.1f} s") for *told, refused, stood in seen)
+    return table(header, rows)
+
+
+def missing() -> str:
+    """What this machine lacks; empty if nothing."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "root, on Linux: it makes network namespaces"
+    there = {"postgresql": POSTGRES, "haproxy": HAPROXY, "iproute2": IP}
+    there |= {package: shutil.which(program) for program, package in PROGRAMS.items()}
+    lacks = [package for package, found in there.items() if not found]
+    return f"Debian's programs: apt install {' '.join(lacks)}" if lacks else ""
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = Parser("python -m lab.failover", __doc__)
+    rate = "rides a second (default: %(default)g)"
+    parser.add_argument("--rate", type=positive, default=30, help=rate)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,182 @@
+"""What a drill runs on: a folder of its own, and a whole fleet's processes behind HAProxy.
+
+The fleet is that of chaos, with two APIs and no injected faults. Its servers are the drill's. Each
+process runs the code of a source tree, and can be restarted on another one, as an operator would:
+an API is taken out of the balancer first, and the next process is restarted once this one is at
+work.
+"""
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+
+from demo.embedded.welcome import answers
+from lab.balancer import HOST, Balancer
+from lab.chaos import logs
+from lab.chaos.fleet import COMMANDS, CONSUMERS, RATINGS, READERS, RECEIPTS, ROLLUPS, STREAMERS
+from lab.chaos.receiver import Receiver
+from lab.chaos.service import Service
+from lab.ports import free_ports
+from lab.processes import clean_environment
+from lab.until import until
+from rocket_rides import sessions
+from rocket_rides.settings import PROJECT
+from unified_log import database
+from unified_log.errors import Unavailable
+from unified_log.sessions import STREAMER, reader
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+APIS = ("api0", "api1")
+ORDER = (*READERS, *STREAMERS, *APIS)  # whoever reads a new kind of record, before who writes it
+PATIENCE = 180.0  # seconds in which a process is at work, or ends by itself, on a busy machine
+LOOK = 0.1  # seconds
+AT_WORK = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = %s
+"""
+# What the session of a process is called once it has completed a round of work.
+SESSIONS = {
+    **dict.fromkeys(STREAMERS, STREAMER),
+    **dict.fromkeys(ROLLUPS, sessions.ROLLUP),
+    **{name: reader("total", name) for name in CONSUMERS},
+    **{name: reader("ratings", name) for name in RATINGS},
+    **{name: sessions.receipts(name) for name in RECEIPTS},
+}
+
+
+class Stage:
+    """A drill's folder, and what runs there. Methods raise TimeoutError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.keep = True  # the folder, in the end
+        self.exits = ExitStack()  # what ends what was started, the last one first
+        self.receiver = Receiver()
+        self.services: dict[str, Service] = {}
+        # Of every process; a drill adds DATABASE_URL and REDIS_URL.
+        self.settings = {
+            "DATA_DIR": str(folder / "fleet"),
+            "RECEIPT_URL": self.receiver.url,
+            "RECEIPT_SECRET": self.receiver.secret,
+        }
+
+    def start(self, tree: Path = PROJECT) -> None:
+        """Run the fleet from this source tree; return when all of it is at work.
+
+        The database must have the schema.
+        """
+        self.receiver.start()
+        self.exits.callback(self.receiver.stop)
+        first = free_ports(len(APIS))
+        self._ports = {name: first + n for n, name in enumerate(APIS)}
+        self.balancer = Balancer(self.folder, [*self._ports.values()])
+        self.exits.callback(self.balancer.stop)
+        self.balancer.start()
+        self.exits.callback(self._kill)
+        for name in ORDER:
+            more = {"API_PORT": str(self._ports[name])} if name in APIS else {}
+            command = COMMANDS.get(name, ["api"])
+            service = Service(name, command, self.settings | more, None, self.folder)
+            service.tree = tree
+            self.services[name] = service
+            service.start()
+        for name in ORDER:
+            self.wait_for(name)
+        for name in APIS:
+            self.balancer.put_back(name)
+
+    def restart(self, name: str, tree: Path | None = None) -> None:
+        """End this process by SIGTERM; return when the next, of this tree, is at work."""
+        service = self.services[name]
+        service.tree = tree or service.tree
+        if name in APIS:
+            self.balancer.take_out(name)
+        service.end_by(signal.SIGTERM)
+        self.wait_for(name)
+        if name in APIS:
+            self.balancer.put_back(name)
+
+    def wait_for(self, name: str) -> None:
+        """Return when this process is at work, and all others that do the same."""
+        late = f"{name} is not at work after {PATIENCE:.0f} s"
+        until(lambda: self.is_at_work(name), late, PATIENCE, LOOK)
+
+    def is_at_work(self, name: str) -> bool:
+        if name in APIS:
+            return answers(f"{HOST}:{self._ports[name]}", "/readyz")
+        session = SESSIONS[name]
+        with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
+            row = connection.execute(AT_WORK, [session]).fetchone()
+            return row == (sum(other == session for other in SESSIONS.values()),)
+        return False
+
+    def connect(self) -> psycopg.Connection:
+        """As the fleet does. Raises psycopg.Error or Unavailable."""
+        return database.connect(self.settings["DATABASE_URL"], "drill")
+
+    def run(self, tree: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+        """Run `python -m COMMAND` of a tree to its end; what it says is in `stdout`.
+
+        Raises subprocess.TimeoutExpired.
+        """
+        return subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=tree,
+            env=clean_environment() | self.settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def end(self) -> list[str]:
+        """SIGTERM all processes; returns a sentence for each that did not end as it should."""
+        slow = [name for name, service in self.services.items() if not service.end()]
+        return [f"{name} did not end on SIGTERM" for name in slow]
+
+    def said(self) -> list[str]:
+        """What the processes should never have said."""
+        return [
+            f"{service.log.stem} said: {line}"
+            for service in self.services.values()
+            for line in logs.unexpected(service)
+        ]
+
+    def _kill(self) -> None:
+        for service in self.services.values():
+            service.end(by=signal.SIGKILL)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[Stage]:
+    """The stage of the drill `name`, while the block lasts; then all that runs on it is ended.
+
+    SIGINT and SIGTERM end the block, too, with the status 130 or 143. The folder is removed after
+    such an end, or if the block sets `keep` to False.
+    """
+    # SIGINT too: a shell has the programs that it starts in the background ignore it.
+    for each in SIGNALS:
+        signal.signal(each, lambda number, _: sys.exit(128 + number))
+    # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir="/tmp"))
+    folder.chmod(0o755)
+    drill = Stage(folder)
+    try:
+        yield drill
+    except SystemExit:
+        drill.keep = False
+        raise
+    finally:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        drill.exits.close()
+        if not drill.keep:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""A rolling upgrade under load, and the way back."""

@@ -1,0 +1,147 @@
+"""The steps of a drill: an unchanged roll, the upgrade, the way back, and where that ends."""
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from lab.balancer import AWAY
+from lab.books import closed
+from lab.chaos.clients import Crowd
+from lab.chaos.evidence import Evidence, Journal
+from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.pauses import Pauses
+from lab.progress import Progress
+from lab.stage import APIS, ORDER, Stage
+from lab.until import until
+from lab.upgrade.releases import Releases
+from lab.upgrade.verdict import Step
+
+WARM_UP = 5.0  # seconds of load before the first step
+NOT_SERVED = "install the newer code"
+TOO_OLD = ("ratings0", "api1")  # restarted with the last release when that is no longer served
+CAN_TELL = (0, 1)  # exit statuses of watch.status, which finds dead letters here
+
+
+class Drill:
+    """A fleet of the last release under load. Methods raise ServerFailed or TimeoutError."""
+
+    def __init__(self, stage: Stage, releases: Releases, seed: int, rate: float) -> None:
+        self.progress = Progress()
+        self.steps: list[Step] = []
+        self.found: list[str] = []  # a sentence each
+        self._stage, self._releases = stage, releases
+        self._journal = Journal()
+        self._postgres = PostgresHost(stage.folder / "data", stage.folder / "run")
+        self._redis = RedisHost(stage.folder / "log", stage.folder / "run")
+        self._seed, self._rate = seed, rate
+
+    def run(self, seconds: float) -> Evidence:
+        """Play all steps, each for so many seconds at least, and settle."""
+        self._start()
+        last, following, later, _ = self._releases
+        with self._step("unchanged roll", seconds, ORDER) as names:
+            self._roll(names, last)
+        with self._step("the newer schema", seconds):
+            self._migrate(following)
+            self._ask_status(last)
+        with self._step("roll to the newer code", seconds, ORDER) as names:
+            self._roll(names, following)
+        with self._step("the way back", seconds, ORDER[::-1]) as names:
+            self._roll(names, last)
+        with self._step("forward again", seconds, ORDER) as names:
+            self._roll(names, following)
+        with self._step("the schema that takes away", seconds):
+            self._migrate(later)
+        with self._step("the last release is told so", seconds, TOO_OLD) as names:
+            for name in names:
+                self._is_not_served(name)
+        return self._books()
+
+    def _start(self) -> None:
+        stage = self._stage
+        for server in (self._postgres, self._redis):
+            stage.exits.callback(server.end)
+            server.keep()
+        for server in (self._postgres, self._redis):
+            server.wait_until_it_serves()
+        servers = {"DATABASE_URL": self._postgres.url, "REDIS_URL": self._redis.url}
+        stage.settings.update(servers)
+        self._migrate(self._releases.last)
+        stage.start(self._releases.last)
+        self._pauses = Pauses(lambda: self._postgres.url)
+        self._crowd = Crowd(self._seed, stage.balancer.port, self._rate, self._journal, AWAY)
+        self._pauses.start()
+        self._crowd.start()
+        time.sleep(WARM_UP)
+
+    @contextmanager
+    def _step(
+        self, name: str, seconds: float, restarted: Sequence[str] = ()
+    ) -> Iterator[Sequence[str]]:
+        """Note what the block costs, and the rest of the step's time."""
+        self.progress.say(name)
+        step, began, refused = Step(name, len(restarted)), time.monotonic(), self._refused
+        self.steps.append(step)
+        try:
+            yield restarted
+            time.sleep(max(0.0, began + seconds - time.monotonic()))
+        finally:
+            ended = time.monotonic()
+            step.seconds = ended - began
+            step.refused = self._crowd.refused[refused:]
+            step.pauses = self._pauses.longest(began, ended)
+            answers = [answer.came for ask in self._journal.asks for answer in ask.answers]
+            step.rides = sum(began < came < ended for came in answers)
+
+    @property
+    def _refused(self) -> int:
+        return len(self._crowd.refused)
+
+    def _roll(self, names: Sequence[str], tree: Path) -> None:
+        for name in names:
+            self._stage.restart(name, tree)
+
+    def _migrate(self, tree: Path) -> None:
+        migrated = self._stage.run(tree, "migrations")
+        if migrated.returncode != 0:
+            raise TimeoutError(f"not migrated: {migrated.stdout.strip()}")
+
+    def _ask_status(self, tree: Path) -> None:
+        """The last release's tools work on the newer schema, too."""
+        told = self._stage.run(tree, "watch.status")
+        if told.returncode not in CAN_TELL:
+            self.found.append(f"make status of the last release: {told.stdout.strip()}")
+
+    def _is_not_served(self, name: str) -> None:
+        """A process of the last release says so in a line, and waits; the newer one comes back."""
+        service = self._stage.services[name]
+        tree, service.tree = service.tree, self._releases.last
+        if name in APIS:
+            self._stage.balancer.take_out(name)
+        service.end_by(signal.SIGTERM)
+        before = service.log.read_text()
+        late = f"{name} of the last release does not say that it is no longer served"
+        until(lambda: NOT_SERVED in service.log.read_text().removeprefix(before), late)
+        if self._stage.is_at_work(name):
+            self.found.append(f"{name} of the last release is at work, and is no longer served")
+        service.tree = tree
+        service.end_by(signal.SIGTERM)
+        self._stage.wait_for(name)
+        if name in APIS:
+            self._stage.balancer.put_back(name)
+
+    def _books(self) -> Evidence:
+        """End the load, and collect the evidence once nothing is left to do."""
+        self.progress.say("waiting until everything is counted and delivered")
+        self._crowd.end()
+        return closed(
+            self._stage,
+            self._journal,
+            lambda: redis.Redis.from_url(self._redis.url),
+            [self._pauses],
+            self.found,
+        )

@@ -1,0 +1,71 @@
+"""The three releases that a drill runs: the last one, the next, and one that takes away.
+
+The last release is the newest that CHANGELOG.md names with its commit. Where a revision of the
+schema was changed since, its database can't be upgraded, and the working tree stands for it; then,
+and as long as there is no newer revision, the next release is the working tree with a revision that
+adds a column. The third one adds a revision that the last release can't run on.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from lab import newer
+from rocket_rides.settings import PROJECT
+
+RELEASE = re.compile(r"^## \[(?P<version>\d[^]]*)\].*\n+Commit (?P<commit>[0-9a-f]{7,40})\.", re.M)
+# What a released revision is made of.
+FROZEN = ("migrations/versions", "unified_log/schema/*.sql")
+TAKES_AWAY = "SELECT"  # nothing that the code between would miss
+
+
+class Releases(NamedTuple):
+    """A source tree of each, and what the first one is."""
+
+    last: Path
+    next: Path
+    later: Path
+    said: str
+
+
+def named_in(changelog: str) -> tuple[str, str] | None:
+    """The version and the commit of the newest release that is named with its commit."""
+    found = RELEASE.search(changelog)
+    return (found["version"], found["commit"]) if found else None
+
+
+def made(folder: Path, commit: str | None = None) -> Releases:
+    """Write the trees into `folder`; `commit` stands for the last release.
+
+    Raises subprocess.CalledProcessError, or OSError where there is no git.
+    """
+    last, following, later = (folder / name for name in ("last", "next", "later"))
+    release = named_in((PROJECT / "CHANGELOG.md").read_text())
+    said = f"commit {commit}"
+    if commit is None and release and not changed_since(release[1]):
+        commit, said = release[1], f"release {release[0]}"
+    if commit:
+        export(commit, last)
+    else:
+        newer.Release(last)
+        said = "this code, since no release's schema can be upgraded"
+    was, upgraded = newer.newest(last), newer.Release(following)
+    if newer.newest(following) == was:
+        upgraded.revise(was + 1, newer.ADDS_A_COLUMN, serves_from=was)
+    now = newer.newest(following)
+    newer.Release(later, following).revise(now + 1, TAKES_AWAY, serves_from=now)
+    return Releases(last, following, later, said)
+
+
+def changed_since(commit: str) -> bool:
+    """Whether a revision of the schema was changed or removed since that commit."""
+    compare = ["git", "diff", "--name-only", "--no-renames", "--diff-filter=MD", commit, "--"]
+    return bool(subprocess.check_output([*compare, *FROZEN], cwd=PROJECT))
+
+
+def export(commit: str, folder: Path) -> None:
+    """Write the files of a commit."""
+    folder.mkdir()
+    archived = subprocess.check_output(["git", "archive", commit], cwd=PROJECT)  # noqa: S607
+    subprocess.run(["tar", "--extract"], input=archived, cwd=folder, check=True)  # noqa: S607

@@ -1,0 +1,61 @@
+"""What a drill saw in each step, what contradicts the guarantee, and the table."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lab.chaos.clients import Refused
+from lab.progress import table
+
+LONGER = 15.0  # seconds, beyond an unchanged roll's; whoever waits to be upgraded exceeds it
+
+
+@dataclass
+class Step:
+    """One step: what was done, in how many seconds, and what clients and totals felt of it."""
+
+    name: str
+    restarts: int = 0  # of processes
+    seconds: float = 0.0
+    rides: int = 0  # that were answered
+    refused: list[Refused] = field(default_factory=list)
+    pauses: dict[str, float] = field(default_factory=dict)  # the longest of each total, in seconds
+
+
+def findings(steps: Sequence[Step]) -> Iterator[str]:
+    """A sentence for each violation; the first step is the unchanged roll, with which all compare.
+
+    A step that restarts nothing must cost nothing.
+    """
+    unchanged = steps[0]
+    patience = max(unchanged.pauses.values(), default=0) + LONGER
+    for step in steps:
+        allowed = len(unchanged.refused) if step.restarts else 0
+        if len(step.refused) > allowed:
+            whys = sorted({refused.why for refused in step.refused})
+            yield (
+                f"{step.name}: {len(step.refused)} requests were refused, where an unchanged roll"
+                f" costs {allowed}: {'; '.join(whys)}"
+            )
+        if not step.rides:
+            yield f"{step.name}: no ride was taken"
+        for total, seconds in step.pauses.items():
+            if seconds > patience:
+                yield f"{step.name}: {total} stood still for {seconds:.1f} s"
+
+
+def shown(steps: Sequence[Step]) -> str:
+    """A row for each step, with a column for each total's longest pause."""
+    totals = sorted({total for step in steps for total in step.pauses})
+    header = ["step", "restarts", "seconds", "rides", "refused", *totals]
+    rows = (
+        [
+            step.name,
+            step.restarts,
+            f"{step.seconds:.0f}",
+            f"{step.rides:,}",
+            len(step.refused),
+            *(f"{step.pauses[total]:.1f} s" for total in totals),
+        ]
+        for step in steps
+    )
+    return table(header, rows)
