@@ -19,8 +19,8 @@ GRANT INSERT, UPDATE, DELETE ON receipts, receipts_state, receipts_workers TO re
 
 -- ------------------------------------------------------------------ the API
 GRANT SELECT ON alembic_version, schema_versions, rides, ratings, log_records, idempotency_keys,
-    checkpoints, consumer_states, resets, held_out_records, rating_sums, streamer_state, rollup_state,
-    ride_minutes, set_aside_minutes, receipts, receipts_state, receipts_workers TO api;
+    current_checkpoints, consumer_states, resets, held_out_records, rating_sums, streamer_state,
+    rollup_state, ride_minutes, set_aside_minutes, receipts, receipts_state, receipts_workers TO api;
 GRANT INSERT (distance) ON rides TO api;
 GRANT INSERT (ride_id, stars) ON ratings TO api;
 GRANT EXECUTE ON FUNCTION stage TO api;
@@ -31,13 +31,13 @@ GRANT SELECT, USAGE ON SEQUENCE log_position TO api;    -- SELECT for /readyz
 -- ------------------------------------------------------------------ the nightly job
 -- It may not approve what it has found: that takes INSERT on approvals.
 GRANT SELECT ON alembic_version, schema_versions, rides, ratings, log_records, streamer_state, terms,
-    checkpoints, consumer_states, held_out_records, rating_sums, ride_minutes, rollup_state,
+    readers, checkpoints, consumer_states, held_out_records, rating_sums, ride_minutes, rollup_state,
     set_aside_minutes, receipts, receipts_state, staged_log_records, reconciliations, resets,
     recomputations, runs, approvals, removed_readers TO reconciler;
 GRANT INSERT ON reconciliations, resets, recomputations, runs TO reconciler;
 GRANT UPDATE ON runs TO reconciler;                         -- to complete its own row
 GRANT UPDATE (used_by) ON approvals TO reconciler;
--- To lock a row for a reset's foreign key, and to ask for a recount.
-GRANT UPDATE (id, recount) ON checkpoints TO reconciler;
+GRANT UPDATE (name) ON readers TO reconciler;   -- to lock a row for a reset's foreign key
+GRANT UPDATE (recount) ON checkpoints TO reconciler;    -- to ask for a recount
 -- To have a receipt delivered.
 GRANT UPDATE (inbox_to, complete_to, set_backs) ON receipts_state TO reconciler;
