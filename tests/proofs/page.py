@@ -11,17 +11,16 @@ PAGE = "docs/claims.md"
 
 
 def claims() -> str:
-    return table(["guarantee", "mechanism", "proof", "noticed"], rows())
+    return table(["guarantee", "mechanism", "proof", "mutants"], rows())
 
 
 def rows() -> Iterator[list[str]]:
-    """A row for each proof, in the order of the claims, with its mutant of the shortest name."""
+    """A row for each proof, in the order of the claims, with the number of mutants it noticed."""
     found = proofs()
     for name, claim in CLAIMS.items():
         guarantee = claim.guarantee
         for proof in found:
             if proof.claim == name:
-                errors = sorted(mutants(claim, proof), key=len)
-                told = errors[0] + (f" +{len(errors) - 1}" if errors[1:] else "") if errors else ""
-                yield [guarantee, f"`{claim.mechanism}`", f"`{proof.test}`", told]
+                noticed = str(len(mutants(claim, proof)))
+                yield [guarantee, f"`{claim.mechanism}`", f"`{proof.test}`", noticed]
                 guarantee = claim.again
