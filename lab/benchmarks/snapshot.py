@@ -110,14 +110,15 @@ def rides(
     under_way: deque[tuple[int, float]] = deque()
     asking: dict[int, load.KeepAlive] = {}  # by descriptor
     with contextlib.ExitStack() as exits:
-        free = [
+        # In turn: a connection on which nothing is asked for long is closed.
+        free = deque(
             exits.enter_context(contextlib.closing(load.KeepAlive(port))) for _ in range(CLIENTS)
-        ]
+        )
         start = due = look_at = time.perf_counter()
         until = start + seconds
         while due < until or asking or under_way:
             if free and due < min(until, time.perf_counter()):
-                client = free.pop()
+                client = free.popleft()
                 client.send(load.RIDE)
                 asking[client.socket.fileno()] = client
                 due += random.expovariate(rate)

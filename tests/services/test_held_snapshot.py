@@ -22,9 +22,10 @@ from unified_log.streamer import checks, comparison, drain, trimming
 from watch import asking_postgres
 
 VERSIONS = 3000
-# Each look-up may cost one more, where an index has become a level deeper; the live page makes some
-# twenty. The dead versions of a row fill forty pages.
-MOST_MORE = 30
+# Each look-up may cost one more, where an index has become a level deeper. Who shows all readers
+# looks up dozens of rows. The dead versions of a row fill twenty pages, or forty.
+MOST_MORE = 8
+FOR_ALL_READERS = {"the page looks": 40, "clients ask for the readers": 40}
 
 INDEXED, JOINING, ROLLUP = (
     session_settings.INDEX_SCANS,
@@ -154,4 +155,6 @@ def test_what_every_batch_reads_is_as_cheap_however_many_dead_versions_there_are
             world.connection.execute(statistics)
             after = {what: buffers(world, each) for what, each in hot(VERSIONS).items()}
             more = {what: after[what] - before[what] for what in after}
-            assert {what: found for what, found in more.items() if found > MOST_MORE} == {}
+            assert {
+                what: n for what, n in more.items() if n > FOR_ALL_READERS.get(what, MOST_MORE)
+            } == {}
