@@ -74,12 +74,6 @@ MUTANTS = [
         "    if True:\n",
         tests=SESSIONS + "test_an_answer_that_came_while_the_server_was_asked_is_taken",
     ),
-    session(
-        "what is being sent fails at the deadline",
-        "(yield gen.send(ready)) or READY_NONE",
-        "yield gen.send(ready)",
-        tests=SESSIONS + "test_what_is_being_sent_goes_on_after_a_deadline",
-    ),
     api(
         "the API's sessions have no deadline",
         "    return Session.connect(*given, **named)\n",
