@@ -127,7 +127,7 @@ class Drill:
     def _goes_on(self, totals: Pauses, since: float) -> bool:
         """Whether a ride was answered since then, and each total has moved."""
         moves = (self._answered(), *totals.moves.values())
-        return all(each[-1] > since for each in moves)
+        return all(max(each, default=since) > since for each in moves)
 
     def _answered(self) -> list[float]:
         return sorted(answer.came for ask in self._journal.asks for answer in ask.answers)
