@@ -203,7 +203,7 @@ def _open_session(
     _dialect: object, _entry: object, given: list[Any], named: dict[str, Any]
 ) -> Session:
     """In place of psycopg's own connections, those that have a deadline."""
-    return Session.connect(*given, **named)
+    return Session.connect(*given, **named)  # noqa: TID251 (_prepare sets it up)
 
 
 def _require_live(session: psycopg.Connection, *_: object) -> None:

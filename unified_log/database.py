@@ -59,7 +59,9 @@ def connect(url: str, name: str, kind: type[Session] = Session, /, **session: st
 async def connect_async(url: str, name: str, **session: str) -> AsyncSession:
     """The same for an event loop. Raises Unavailable; only `connect` looks for a pooler."""
     try:
-        connection = await AsyncSession.connect(url, **_options(name))
+        connection = await AsyncSession.connect(  # noqa: TID251 (configured below)
+            url, **_options(name)
+        )
         try:
             setting = session_settings.statement(session).encode()
             cursor = await connection.execute(setting, prepare=False)
@@ -113,7 +115,7 @@ def _require_sessions_of_our_own(conninfo: str) -> None:
     backend that listens, which is another session's by now, or nobody's.
     """
     channel = f"unified_log_{secrets.token_hex(8)}"
-    connect = partial(Session.connect, conninfo, autocommit=True, connect_timeout=5)
+    connect = partial(Session.connect, conninfo, autocommit=True, connect_timeout=5)  # noqa: TID251
     with connect() as one, connect() as other:
         one.execute(sql.SQL(LISTEN).format(sql.Identifier(channel)), prepare=False)
         taken = list[psycopg.Notify]()

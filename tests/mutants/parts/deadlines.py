@@ -76,8 +76,8 @@ MUTANTS = [
     ),
     api(
         "the API's sessions have no deadline",
-        "    return Session.connect(*given, **named)\n",
-        "    return None\n",
+        "    return Session.connect(*given, **named)",
+        "    return None",
         tests=FLEET + "test_the_api_answers_in_time_and_goes_to_the_server_that_took_over",
     ),
     api(
