@@ -79,7 +79,9 @@ CLAIMS = {
         13,
     ),
     "held-snapshot": Claim(
-        "No batch costs more because somebody holds a snapshot.", "unified_log/schema/1_log.sql", 13
+        "No batch costs more because somebody holds a snapshot.",
+        "unified_log/readers/checkpoint.py",
+        13,
     ),
     "outage": Claim("An outage holds nothing out.", "unified_log/readers/held_out.py", 13),
     "retried": Claim(
