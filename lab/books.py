@@ -19,7 +19,7 @@ from lab.stage import Stage
 from lab.until import until
 from unified_log.errors import Unavailable
 
-SETTLE_LIMIT = 120.0  # seconds until everything is counted and delivered
+SETTLE_LIMIT = 300.0  # seconds until all is counted and delivered; receipts are swept every 30
 
 
 def closed(
