@@ -106,7 +106,7 @@ class Drill:
         return f"cell {cell.number} cut off, for {seconds:.1f} s"
 
     def restore_cell(self) -> str:
-        """Before its API starts, the router's command is run for it, as `docs/cells.md` says."""
+        """Before its API starts, the router's command is run for it, as `cells/README.md` says."""
         cell, seconds = self._dice.choice(self.cells), self._dice.uniform(*RIDES_AFTER_BACKUP)
         backup = Backup(cell.postgres, "drill")
         time.sleep(seconds)

@@ -11,6 +11,7 @@ COMMAND = re.compile(
     r"([A-Z_]+=\S+ )*(make|curl|python -m|honcho|docker compose|git|redis-cli|echo|\./?\w+/\S+) +\S"
     r"|\.ci/run$"
 )
+BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "cells/README.md")  # pages outside of docs/
 SHELL = {"sh", "bash", "shell", "console"}
 FENCE = re.compile(r"^```(\w*)$")
 CODE = re.compile(r"`([^`]+)`")
@@ -45,7 +46,7 @@ class Command:
 
 def everything(project: Path) -> dict[str, list[Command]]:
     """All commands, by page, in the order in which the page has them."""
-    pages = [project / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+    pages = [project / name for name in ("README.md", *BESIDE)]
     pages += sorted(project.glob("docs/*.md"), key=lambda page: (page.stem != "first-hour", page))
     found = {
         page.relative_to(project).as_posix(): markdown(page.read_text(), page, project)
