@@ -251,8 +251,9 @@ WITH state AS MATERIALIZED (
     (SELECT * FROM receipts
      WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
        AND due_at >= least(
-           (SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM state)
-            ORDER BY id LIMIT 1),
+           (SELECT created_at FROM rides WHERE id > (
+               SELECT complete_to FROM receipts_state ORDER BY version DESC LIMIT 1
+            ) ORDER BY id LIMIT 1),
            (SELECT min(replay_at) FROM receipts WHERE replay_at IS NOT NULL), now()
        ) - interval '1 minute' AND due_at <= now()
      ORDER BY due_at LIMIT most)
