@@ -123,7 +123,7 @@ def healthz() -> Answer:
 
 @routes.get("/readyz")
 def readyz() -> Answer:
-    """Rides can be taken: the database answers, its schema is current, and it is writable."""
+    """Rides can be taken: the database answers, its schema serves this code, and it is writable."""
     with database().connect() as connection:
         try:
             require_readiness(connection)
