@@ -33,8 +33,8 @@ FIND = text("""
     SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '')
     WHERE ride_id = :ride_id
 """)
-# So does this. A primary that was frozen and replaced answers again until its manager demotes it: it
-# lacks the newest rides, and has no standby.
+# So does this. A primary that was frozen and replaced may wake up, and answer until it is demoted:
+# it lacks the newest rides, and has no standby.
 AGREED = text("SELECT pg_logical_emit_message(true, 'no ride', '')")
 
 
