@@ -13,6 +13,7 @@ GRANT UPDATE ON SEQUENCE doorbell TO streamer;
 GRANT INSERT, UPDATE, DELETE ON checkpoints, held_out_records, malformed_entries
     TO totals, rollup, receipts;
 GRANT INSERT, UPDATE, DELETE ON consumer_states, rating_sums, resets TO totals;
+GRANT INSERT, DELETE ON readers TO totals;  -- for a handler that has no recount of its own
 GRANT INSERT, UPDATE, DELETE ON ride_minutes, rollup_state, set_aside_minutes, recomputations
     TO rollup;
 GRANT INSERT, UPDATE, DELETE ON receipts, receipts_state, receipts_workers TO receipts;

@@ -18,10 +18,12 @@ LOOK_EVERY = 0.05  # seconds
 TELL_EVERY = 3.0  # seconds
 MOST = 5  # names in a line
 
-# Of a session that waits for a lock: who holds it, or waits for it first.
+# Of a session that waits for a lock: who holds it, or waits for it first. Of another role's session
+# only who is in pg_read_all_stats learns more than the name.
 BLOCKERS = """
-    SELECT pid, application_name, round(extract(epoch FROM clock_timestamp() - xact_start)),
-           left(query, 60)
+    SELECT pid, application_name, coalesce(
+        ', in a transaction for ' || round(extract(epoch FROM clock_timestamp() - xact_start))
+        || ' s: ' || left(query, 60), '')
     FROM pg_stat_activity
     WHERE pid = ANY (pg_blocking_pids(%s)) ORDER BY xact_start NULLS LAST
 """
@@ -83,10 +85,7 @@ class Blockers:
         while not self._ended.wait(LOOK_EVERY):
             try:
                 blockers = self._connection.execute(BLOCKERS, [self._pid]).fetchall()
-                seen = [
-                    f"{name} (pid {pid}, in a transaction for {seconds} s: {query})"
-                    for pid, name, seconds, query in blockers
-                ]
+                seen = [f"{name} (pid {pid}{doing})" for pid, name, doing in blockers]
             except psycopg.Error:
                 return  # then nobody is named
             self.seen = seen or self.seen

@@ -34,7 +34,7 @@ def digest(revision: int = REVISION) -> str:
     found = sha256()
     for path in sorted(FOLDER.glob("[0-9]*")):
         if path.suffix in {".py", ".sql"} and number(path.name) <= revision:
-            found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+            found.update(f"{path.name}\0{path.read_text()}\0".encode())  # whatever ends its lines
     return found.hexdigest()
 
 

@@ -37,7 +37,7 @@ INTERVAL = 0.1  # seconds between two looks for signals, as in psycopg
 
 # It reads no table, so no lock delays it. Of another role's session it tells no more than the pid.
 STANDING = """
-    SELECT extract(epoch FROM backend_start)::float8, wait_event = 'SyncRep',
+    SELECT (extract(epoch FROM backend_start) * 1000000)::bigint, wait_event = 'SyncRep',
         extract(epoch FROM clock_timestamp() - state_change)::float8
     FROM pg_stat_get_activity(%s)
 """
@@ -53,7 +53,7 @@ class Backend(NamedTuple):
     """The server's process of a session, and its limit in seconds for a statement; 0 for none."""
 
     pid: int
-    started: float | None = None  # another server may have a process of the same number
+    started: int | None = None  # in microseconds: another server may have the same number
     limit: float = 0
 
     @property

@@ -15,7 +15,7 @@ FORM = "HOST:PORT,HOST:PORT/NAME is expected, or HOST:PORT,HOST:PORT/NAME/DB"
 PORT = 26379
 # No @ or : in a name: part of a password that was not encoded would be taken for one, and shown.
 _URL = re.compile(
-    r"(?P<scheme>rediss?)\+sentinel://(?P<login>[^@/?#]*@)?(?P<places>[^@/?#]+)"
+    r"(?P<scheme>rediss?)\+sentinel://(?P<login>[^@/?#]*@)?(?P<places>[^@,/?#]+(,[^@,/?#]+)*)"
     r"/(?P<name>[^@:/?#]+)(/(?P<db>[0-9]*))?(\?(?P<options>[^#]*))?"
 )
 _OWN = "sentinel_"

@@ -85,7 +85,7 @@ def statement(session: Mapping[str, str]) -> str:
     return f"""
         SELECT pg_backend_pid(),
             (
-                SELECT extract(epoch FROM backend_start)::float8
+                SELECT (extract(epoch FROM backend_start) * 1000000)::bigint
                 FROM pg_stat_get_activity(pg_backend_pid())
             ),
             count(set_config(name, value, false))

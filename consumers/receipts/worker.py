@@ -21,10 +21,12 @@ from consumers.receipts.group import Group, name_of
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
 from rocket_rides import revisions, sessions, settings
+from rocket_rides.revisions import APPLICATION
 from unified_log import database, process, session_settings
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.log import Log
 from unified_log.readers.report import Report
+from unified_log.schema import LOG, serving
 from unified_log.sessions import renaming, starting
 from unified_log.waiting import Progress
 
@@ -90,13 +92,12 @@ class Worker:
 
     def _deliver(self, progress: Progress) -> None:
         """One session of the loop that works off the queue."""
-        with self._session(f"{self._name} (looking)"):
-            pass
         self._await(self._work_off(progress))
 
     async def _work_off(self, progress: Progress) -> None:
         session = sessions.receipts(self._name)
         async with self._queue(starting(session)) as queue:
+            await asyncio.to_thread(self._look)  # after `_queue` has its lock
             self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self._name} delivers receipts")
             await self._delivery.run_once(queue)
@@ -120,6 +121,10 @@ class Worker:
             logger.warning("what came of the last attempts was not saved, so they are made again")
         self._delivery.outcomes.tell(last=True)
 
+    def _look(self) -> None:
+        with self._session(f"{self._name} (looking)"):
+            pass
+
     @contextmanager
     def _session(self, name: str) -> Iterator[psycopg.Connection]:
         """One with a database that has our schema and may be written to."""
@@ -132,6 +137,7 @@ class Worker:
     async def _queue(self, session: str) -> AsyncIterator[Queue]:
         config = self._config
         async with await database.connect_async(config.postgres_url, session, **SESSION) as own:
+            await serving.hold_async(own, APPLICATION, LOG)
             yield Queue(own, self._name, config.receipt_attempts, config.lease)
 
     def _await(self, work: Coroutine[object, object, object]) -> None:

@@ -20,4 +20,5 @@ ALTER DATABASE rocket_rides SET search_path = rides;
 CREATE SCHEMA rides AUTHORIZATION rides;
 GRANT USAGE ON SCHEMA rides TO api, streamer, totals, rollup, receipts, onlooker, reconciler;
 ALTER DEFAULT PRIVILEGES FOR ROLE rides IN SCHEMA rides GRANT SELECT ON TABLES TO onlooker;
-GRANT pg_read_all_stats TO onlooker;    -- to see which session hangs; optional
+-- To name sessions: who hangs, who holds a snapshot, who is in a migration's way. Optional.
+GRANT pg_read_all_stats TO onlooker, streamer, rides;

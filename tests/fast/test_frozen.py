@@ -32,3 +32,14 @@ def test_a_revision_has_a_digest_of_all_its_files_and_of_no_later_ones(
     revisions.digest.cache_clear()
     assert revisions.digest(REVISIONS[0]) != first
     revisions.digest.cache_clear()
+
+
+def test_a_digest_does_not_depend_on_what_ends_the_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git may write them otherwise elsewhere, and the schema is the same."""
+    expected = revisions.digest(REVISIONS[0])
+    for path in FOLDER.glob("[0-9]*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    monkeypatch.setattr(revisions, "FOLDER", tmp_path)
+    assert revisions.digest.__wrapped__(REVISIONS[0]) == expected

@@ -1,6 +1,14 @@
 """What a URL of Sentinels says, in URLs of redis-py's."""
 
-from unified_log.sentinel_urls import SentinelUrl, parse
+import pytest
+
+from unified_log.sentinel_urls import FORM, SentinelUrl, parse
+
+
+@pytest.mark.parametrize("places", ["", ",", "a:1,", ",a:1"])
+def test_a_place_without_a_name_is_not_taken_for_this_host(places: str) -> None:
+    with pytest.raises(ValueError, match=FORM):
+        parse(f"redis+sentinel://{places}/n")
 
 
 def test_another_url_is_none_of_sentinels() -> None:

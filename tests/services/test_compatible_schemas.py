@@ -11,9 +11,11 @@ from analytics.reconcile import the_only_run
 from rocket_rides import revisions
 from rocket_rides.health import is_at_work
 from rocket_rides.revisions import APPLICATION
+from rocket_rides.sessions import receipts
 from tests.support.api import Api
 from tests.support.looks import look
 from tests.support.newer import Release
+from tests.support.receipts import SECRET
 from tests.support.world import World, eventually, transaction
 from unified_log.errors import Unavailable
 from unified_log.sessions import reader
@@ -135,6 +137,19 @@ def test_a_process_that_comes_while_its_service_ends_waits(world: World) -> None
         consumer.says("a migration is ending the service of this code, of 0010")
         migration.rollback()
         consumer.says("stands at")
+
+
+def test_a_worker_of_receipts_keeps_its_schema_while_redis_is_away(world: World) -> None:
+    """Then it only delivers, in a session of its own."""
+    given = {"RECEIPT_URL": "http://127.0.0.1:1", "RECEIPT_SECRET": SECRET}
+    worker = world.service("consumers.receipts", "w", REDIS_URL="redis://127.0.0.1:1/0", **given)
+    eventually(lambda: is_at_work(world.connection, receipts("w")))
+    held = world.value(
+        "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name"
+        f" = '{receipts('w')}' AND locktype = 'advisory' AND classid = {APPLICATION.lock:d}"
+    )
+    assert held == 1
+    assert worker.stop() == 0
 
 
 READ = "SELECT count(*) FROM rides"

@@ -217,9 +217,21 @@ def test_another_servers_process_of_the_same_number_is_not_taken_for_this_one(
     """As where a proxy leads to a server that took over."""
     session = opened(world)
     assert session.backend
-    session.backend = session.backend._replace(started=0.0)
+    session.backend = session.backend._replace(started=0)
     with pytest.raises(NoAnswer, match="does not know this session"):
         session.execute("SELECT 1 FROM pg_sleep(5)")
+
+
+def test_a_session_is_known_whatever_the_defaults_of_its_database(
+    world: World, impatient: None
+) -> None:
+    """Who asks has them, and the session its own settings: so no number may depend on them."""
+    alter = f"ALTER DATABASE {world.stream}"
+    world.connection.execute(f"{alter} SET extra_float_digits = -9".encode())
+    try:
+        assert opened(world).execute("SELECT 7 FROM pg_sleep(1)").fetchone() == (7,)
+    finally:
+        world.connection.execute(f"{alter} RESET extra_float_digits".encode())
 
 
 def test_an_answer_that_came_while_the_server_was_asked_is_taken(
@@ -254,7 +266,8 @@ def opened(world: World, **settings: str) -> Session:
 
 def as_it_is(session: psycopg.Connection, limit: float) -> deadline.Backend:
     [(started,)] = session.execute(
-        "SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE pid = %s",
+        "SELECT (extract(epoch FROM backend_start) * 1000000)::bigint"
+        " FROM pg_stat_activity WHERE pid = %s",
         [session.info.backend_pid],
     )
     return deadline.Backend(session.info.backend_pid, started, limit)

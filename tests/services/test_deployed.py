@@ -18,6 +18,7 @@ from tests.support.everybody import asked
 from tests.support.receiver import Receiver
 from tests.support.rollup import is_complete
 from tests.support.world import PATIENCE, Service, World, eventually
+from unified_log.readers.handler import START_OVER
 
 TOTALS, RATINGS = ("consumer0", "consumer1"), "ratings0"
 # Nobody can see these work: the migrations are done, and the night is long.
@@ -181,6 +182,13 @@ def test_a_user_may_do_what_is_its_own_and_nobody_may_do_more(fleet: Fleet) -> N
         with pytest.raises(redis.exceptions.NoPermissionError):
             nobody.xlen(stream)
     assert ADMIN not in (fleet.deployed.folder / "redis.log").read_text()
+
+
+def test_a_handler_that_has_no_recount_of_its_own_may_start_over(fleet: Fleet) -> None:
+    with psycopg.connect(fleet.world.postgres.url) as operator:
+        operator.execute("SET ROLE totals")
+        operator.execute(START_OVER, {"kind": "ratings", "name": "main"})
+        operator.rollback()
 
 
 def test_rights_can_be_given_again(fleet: Fleet) -> None:

@@ -178,3 +178,12 @@ def test_a_reader_and_its_state_are_there_once(made: World) -> None:
     made.connection.execute("DELETE FROM checkpoints WHERE kind = 'total'")
     assert made.value("SELECT count(*) FROM consumer_states") == 0
     assert made.value("SELECT count(*) FROM readers") == 1
+
+
+def test_a_checkpoint_that_is_gone_comes_back_to_its_reader(made: World) -> None:
+    """As where somebody truncates them, or restores the data alone: readers come first there."""
+    made.connection.execute("TRUNCATE checkpoints")
+    add = "INSERT INTO checkpoints (kind, name) VALUES ('total', 'c')"
+    assert made.connection.execute(add).rowcount == 1
+    assert made.connection.execute(add).rowcount == 0
+    assert made.value("SELECT count(*) FROM current_checkpoints") == 1

@@ -295,8 +295,10 @@ CREATE TABLE checkpoints (
 CREATE FUNCTION add_reader() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-    INSERT INTO readers VALUES (NEW.kind, NEW.name) ON CONFLICT DO NOTHING;
-    RETURN CASE WHEN FOUND THEN NEW END;
+    INSERT INTO readers VALUES (NEW.kind, NEW.name) ON CONFLICT DO NOTHING; -- waits for another's
+    RETURN CASE WHEN NOT EXISTS (
+        SELECT FROM checkpoints WHERE (kind, name) = (NEW.kind, NEW.name)
+    ) THEN NEW END;
 END $$;
 
 CREATE FUNCTION remove_reader() RETURNS trigger LANGUAGE plpgsql

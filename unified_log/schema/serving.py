@@ -95,8 +95,23 @@ def hold(connection: psycopg.Connection, *components: Component) -> None:
 
     Raises NotServed where one is doing so. The locks are the session's, as often as it asks.
     """
-    locks = [each.lock for each in components], [each.revision for each in components]
-    if not one_row(connection.execute(HOLD, locks, prepare=False))[0]:
+    _require_held(
+        connection.execute(HOLD, _locks(components), prepare=False).fetchone(), components
+    )
+
+
+async def hold_async(connection: "psycopg.AsyncConnection[Any]", *components: Component) -> None:
+    """The same for an event loop. `check` comes after it, as ever."""
+    cursor = await connection.execute(HOLD, _locks(components), prepare=False)
+    _require_held(await cursor.fetchone(), components)
+
+
+def _locks(components: Sequence[Component]) -> list[list[int]]:
+    return [[each.lock for each in components], [each.revision for each in components]]
+
+
+def _require_held(row: Any, components: Sequence[Component]) -> None:
+    if row != (True,):
         raise NotServed(ENDS.format(components[0].number(components[0].revision)))
 
 

@@ -5,8 +5,6 @@ one without the other, but for rows up to `last_sent`. Whoever stages something 
 says has readers count what no heal would bring; whoever forgets to stage has them miss a row.
 """
 
-from typing import LiteralString
-
 import psycopg
 
 from unified_log.database import one_row
@@ -46,10 +44,11 @@ class Comparison:
     def warnings(self, connection: psycopg.Connection) -> list[str]:
         """A line about each sort of difference; usually none. Raises psycopg.Error."""
         found = self._missed(connection)
-        if bare := _named(connection, BARE):
-            found.append(f"inserted, but not staged: rows {bare}; {LEAVE_OUT}")
-        if different := _named(connection, DIFFERENT):
-            found.append(f"staged, but not as log_records has it: records {different}")
+        bare, different = one_row(connection.execute(f"SELECT ARRAY({BARE}), ARRAY({DIFFERENT})"))
+        if bare:
+            found.append(f"inserted, but not staged: rows {_named(bare)}; {LEAVE_OUT}")
+        if different:
+            found.append(f"staged, but not as log_records has it: records {_named(different)}")
         return found
 
     def _missed(self, connection: psycopg.Connection) -> list[str]:
@@ -68,6 +67,5 @@ class Comparison:
         return [f"inserted, but never staged: {missed} of {where}; {RECOUNT}"]
 
 
-def _named(connection: psycopg.Connection, query: LiteralString) -> str:
-    found = [str(position) for (position,) in connection.execute(query)]
-    return ", ".join(found[:10]) + (" and more" if len(found) > 10 else "")
+def _named(positions: list[int]) -> str:
+    return ", ".join(map(str, positions[:10])) + (" and more" if len(positions) > 10 else "")
