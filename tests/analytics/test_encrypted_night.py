@@ -33,7 +33,7 @@ def test_the_owner_of_the_schema_reconciles_and_whoever_may_only_read_checks(
     assert (refused.status, refused.wrong) == (
         2,
         "not reconciled: this role may not write to reconciliations, resets, recomputations,"
-        " runs, approvals, readers, checkpoints, receipts_state; with --check the job only reads\n",
+        " runs, readers, approvals, checkpoints, receipts_state; with --check the job only reads\n",
     )
     assert not (world.folder / "warehouse").exists()
     checked = reconcile(world, "--check", **onlooker)

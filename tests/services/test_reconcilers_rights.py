@@ -79,7 +79,7 @@ def run(world: World) -> None:
 
 
 def test_the_rights_that_it_is_given_are_enough(reconciler: World) -> None:
-    assert len(GRANTS) == 6
+    assert len(GRANTS) == 7
     reconciler.connection.execute("\n".join(GRANTS), prepare=False)
     run(reconciler)
 
