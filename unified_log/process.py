@@ -22,7 +22,8 @@ class Stop:
     """Becomes true when the process is asked to end.
 
     A pipe and not a threading.Event: a signal handler that sets an Event can deadlock with the
-    main thread's own wait on it.
+    main thread's own wait on it. And Python runs a handler only once a system call returns, which
+    may have begun just after the signal: so the signal itself is written into the pipe, too.
     """
 
     def __init__(self) -> None:
@@ -59,6 +60,8 @@ class Stop:
 
         signal.signal(signal.SIGTERM, ask)
         signal.signal(signal.SIGINT, ask)
+        os.set_blocking(self._writer, False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         return self
 
 
