@@ -99,7 +99,7 @@ def test_a_process_waits_and_says_why(world: World, servers: Watched) -> None:
     with client(servers.sentinels[1]) as sentinel:
         port = servers.ports[servers.servers.index(servers.primary)]
         sentinel.sentinel_monitor("other", "127.0.0.1", port, 1)
-    reader.says("consumer0 stands at 0")
+    reader.says(f"consumer0 stands at {world.start}")
     told = reader.output.read_text()
     assert told.count("no Sentinel") <= 2  # and again when it lasts
     assert "Traceback" not in told
