@@ -208,9 +208,11 @@ def test_a_process_that_hangs_past_the_limit_is_cut_though_the_server_answers(wo
     pid = session.info.backend_pid
     with ThreadPoolExecutor(1) as threads:
         asking = threads.submit(session.execute, "SELECT 1 FROM pg_sleep(%s)", [2 * LONGEST])
-        with pytest.raises(NoAnswer, match=r"not ended a statement after its limit of 0\.2 s"):
-            asking.result(LONGEST)
-    world.connection.execute("SELECT pg_terminate_backend(%s)", [pid])
+        try:
+            with pytest.raises(NoAnswer, match=r"not ended a statement after its limit of 0\.2 s"):
+                asking.result(LONGEST)
+        finally:
+            world.connection.execute("SELECT pg_terminate_backend(%s)", [pid])
     assert session.closed
 
 
