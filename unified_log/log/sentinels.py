@@ -88,7 +88,6 @@ def client(url: SentinelUrl, timeout: float, **options: Any) -> redis.Redis:
         sentinels,
         **_options(url.server),
         **options,
-        socket_connect_timeout=timeout,
         socket_timeout=timeout,
         redis_connect_func=_log_in,
     )
