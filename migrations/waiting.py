@@ -47,7 +47,11 @@ class InTheWay(Exception):
 
 
 def exclude_older(session: psycopg.Connection, serves_from: int) -> None:
-    """Keep code before `serves_from` out, until the transaction's end. Raises InTheWay."""
+    """Keep code before `serves_from` out, until the transaction's end. Raises InTheWay.
+
+    That is the application's. A migration with a second revision of the library's schema that ends
+    the service of its first has to take that one's lock, `locks.CODE` with 1, exclusively as well.
+    """
     [alone] = database.one_row(session.execute(EXCLUDE, [APPLICATION.lock, serves_from]))
     if alone:
         return

@@ -9,8 +9,10 @@ process there is doing. The session is cut if nobody answers, if the server does
 its statement is past the limit. Then its connection is closed and NoAnswer is raised: whoever opens
 another one comes to the server that is there.
 
-A commit that waits for a synchronous standby is not cut, however long it takes; nor is a statement
-without a limit while the server answers, nor a wait for notifications.
+A commit that waits for a synchronous standby is not cut, however long it takes; nor is, while the
+server answers, a statement without a limit or one that it has not read yet, nor ever a wait for
+notifications. Through a pooler, a question may wait for a place in a full pool, whoever is frozen:
+so while the pooler takes logins, no session is cut for want of an answer.
 
 Before the deadline this costs no round trip and no thread: half a microsecond for each wait.
 """
@@ -38,7 +40,8 @@ INTERVAL = 0.1  # seconds between two looks for signals, as in psycopg
 # It reads no table, so no lock delays it. Of another role's session it tells no more than the pid.
 STANDING = """
     SELECT (extract(epoch FROM backend_start) * 1000000)::bigint, wait_event = 'SyncRep',
-        extract(epoch FROM clock_timestamp() - state_change)::float8
+        CASE WHEN state = 'active' THEN extract(epoch FROM clock_timestamp() - state_change)::float8
+        END
     FROM pg_stat_get_activity(%s)
 """
 _LIMIT = re.compile(r" *(\d+(?:\.\d+)?) *(us|ms|s|min|h|d|) *")
@@ -128,6 +131,8 @@ def _why_none(session: Session | AsyncSession) -> str:
     """Why no answer is to be expected; empty where one may come."""
     info = session.info
     backend = session.backend or Backend(info.backend_pid)
+    pooled = backend.pid != info.backend_pid  # a pooler has told us a number of its own
+    logged_in = False
     # The same server, whichever of the URL's hosts that is.
     there = make_conninfo(
         info.dsn,
@@ -137,18 +142,20 @@ def _why_none(session: Session | AsyncSession) -> str:
     )
     try:
         with closing(_Asking.connect(there, autocommit=True)) as asking:
+            logged_in = True
             row = asking.execute(STANDING, [backend.pid], prepare=False).fetchone()
     except psycopg.Error as error:
         timed_out = isinstance(error, (errors.ConnectionTimeout, errors._WaitTimeout))
+        if timed_out and logged_in and pooled:
+            return ""  # the pooler is there, and its pool may be full
         if timed_out or not _is_there(there):
             return f"Postgres does not answer: {unreachable.why(error, there)}"
         return ""  # it takes no more connections
     if row is None or backend.started not in (None, row[0]):
         return "Postgres does not know this session any more"
     _, waits_for_standby, since = row
-    asked = session.pgconn.transaction_status == pq.TransactionStatus.ACTIVE
     past = bool(backend.limit and since and since > backend.limit + MARGIN)
-    if asked and past and not waits_for_standby:
+    if past and not waits_for_standby:
         return f"Postgres has not ended a statement after its limit of {backend.limit:g} s"
     return ""
 

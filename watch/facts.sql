@@ -48,6 +48,7 @@ snapshot AS (
         FROM pg_stat_activity CROSS JOIN LATERAL (VALUES (backend_xid), (backend_xmin)) own (held)
         WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
           AND backend_type NOT IN ('autovacuum worker', 'parallel worker')
+          AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
         UNION ALL
         SELECT transaction, prepared FROM pg_prepared_xacts WHERE database = current_database()
         UNION ALL

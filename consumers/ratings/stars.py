@@ -82,7 +82,7 @@ class Stars(Handler):
     def recount(self, upto: int) -> None:
         """Count all ratings up to the checkpoint anew. Raises Overtaken when the sum is gone."""
         was = str(self)
-        self.ratings, self.stars = self.write_state(RECOUNT, upto)
+        self.ratings, self.stars = self.remake_state(RECOUNT, upto)
         logger.warning("%s counted all ratings anew: %s, was %s", self.name, self, was)
 
     def _add(self, ratings: int, stars: int) -> None:

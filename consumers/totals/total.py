@@ -119,7 +119,7 @@ class Total(Handler):
     def recount(self, upto: int) -> None:
         """Add up all rides up to the checkpoint anew. Raises Overtaken when the total is gone."""
         was = f"{self} in {count(self.rides, 'ride')}"
-        self.rides, self.distance = self.write_state(RECOUNT, upto)
+        self.rides, self.distance = self.remake_state(RECOUNT, upto)
         now = f"{self} in {count(self.rides, 'ride')}"
         logger.warning("%s added up all rides anew: %s, was %s", self.name, now, was)
 

@@ -5,7 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from tests.support.everybody import at_work, is_reconciled
 from tests.support.folders import short_folder
 from tests.support.receipts import SECRET, Staff
 from tests.support.world import World, eventually
-from unified_log import database
+from unified_log import database, deadline
 from unified_log.database import POOLED
 from unified_log.errors import Refused
 
@@ -35,7 +35,7 @@ pool_mode = {mode}
 auth_type = any
 unix_socket_dir = {folder}
 listen_port = 6432
-default_pool_size = 50
+default_pool_size = {size}
 """
 
 pytestmark = pytest.mark.skipif(
@@ -50,14 +50,16 @@ def listens(path: Path) -> bool:
 
 
 @contextmanager
-def pgbouncer(world: World, mode: str) -> Iterator[None]:
+def pgbouncer(world: World, mode: str, size: int = 50) -> Iterator[None]:
     """The world's sessions lead through a PgBouncer, which listens on a Unix socket alone."""
     account = server_account()
     with short_folder() as folder:
         account.make_private(folder)
         configuration = folder / "pgbouncer.ini"
         configuration.write_text(
-            CONFIGURATION.format(sockets=world.postgres.sockets, folder=folder, mode=mode)
+            CONFIGURATION.format(
+                sockets=world.postgres.sockets, folder=folder, mode=mode, size=size
+            )
         )
         configuration.chmod(0o644)
         command = [str(PROGRAM), str(configuration)]
@@ -77,6 +79,19 @@ def test_in_session_mode_everything_works(
     with pgbouncer(world, "session"):
         at_work(world, staff)
         assert is_reconciled(world, staff, spark)
+
+
+def test_behind_a_full_pool_a_long_statement_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks what it is doing comes as far as the pooler."""
+    monkeypatch.setattr(deadline, "EVERY", 0.1)
+    monkeypatch.setattr(deadline, "ANSWER", 0.5)
+    with pgbouncer(world, "session", size=3), ExitStack() as others:
+        session = world.connect()
+        for _ in range(2):
+            others.enter_context(psycopg.connect(world.postgres_url)).execute("SELECT")
+        assert session.execute("SELECT 7 FROM pg_sleep(3)").fetchone() == (7,)
 
 
 def test_in_statement_mode_a_session_is_refused(world: World) -> None:

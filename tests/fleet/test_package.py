@@ -49,6 +49,9 @@ def test_the_wheel_has_all_of_the_package_and_nothing_of_the_application(tmp_pat
     assert ours == {path.relative_to(PROJECT).as_posix() for path in there if path.suffix != ".pyc"}
     assert ours >= {"unified_log/py.typed", *(f"unified_log/schema/{f.name}" for f in schema.FILES)}
     assert "# unified_log" in metadata
+    assert {"Requires-Dist: psycopg[binary]>=3.3.9", "Requires-Dist: redis>=8.1"} <= {
+        *metadata.splitlines()
+    }
 
 
 def test_it_brings_few_packages_with_it(python: Path) -> None:

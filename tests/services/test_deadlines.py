@@ -204,11 +204,26 @@ def test_what_is_being_sent_goes_on_after_a_deadline(world: World, impatient: No
 
 def test_a_process_that_hangs_past_the_limit_is_cut_though_the_server_answers(world: World) -> None:
     session = world.connect(statement_timeout=LIMIT)
-    with ThreadPoolExecutor(1) as threads, stopped(session.info.backend_pid):
-        asking = threads.submit(session.execute, "SELECT 1")
-        with pytest.raises(NoAnswer, match=r"not ended a statement after its limit of 0\.2 s"):
-            asking.result(LONGEST)
+    session.execute("SET statement_timeout = 0")  # as if it hung before it ended the statement
+    pid = session.info.backend_pid
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(session.execute, "SELECT 1 FROM pg_sleep(%s)", [2 * LONGEST])
+        try:
+            with pytest.raises(NoAnswer, match=r"not ended a statement after its limit of 0\.2 s"):
+                asking.result(LONGEST)
+        finally:
+            world.connection.execute("SELECT pg_terminate_backend(%s)", [pid])
     assert session.closed
+
+
+def test_who_has_not_read_what_was_sent_is_waited_for(world: World, impatient: None) -> None:
+    """It has begun no statement, so none is past its limit."""
+    session = world.connect(statement_timeout="1s")
+    with ThreadPoolExecutor(1) as threads, stopped(session.info.backend_pid):
+        asking = threads.submit(session.execute, "SELECT 7")
+        with pytest.raises(TimeoutError):
+            asking.result(3)
+    assert asking.result(LONGEST).fetchone() == (7,)
 
 
 def test_another_servers_process_of_the_same_number_is_not_taken_for_this_one(

@@ -1,15 +1,21 @@
 """Who holds the oldest snapshot: the streamer names him, and the live page says for how long."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import psycopg
 import pytest
 
 from tests.support.looks import look, said
-from tests.support.world import World, transaction
+from tests.support.world import World, eventually, transaction
 from unified_log.streamer import held_snapshots
 from unified_log.streamer.held_snapshots import LONG, HeldSnapshots
 from unified_log.streamer.upkeep import Alarms
+
+VACUUMING = """
+    SELECT count(*) FROM pg_stat_progress_vacuum JOIN pg_stat_activity USING (pid)
+    WHERE backend_xmin IS NOT NULL
+"""
 
 
 class Clock:
@@ -60,6 +66,26 @@ def test_who_holds_one_in_another_database_is_not_named(world: World) -> None:
         elsewhere.execute("SELECT FROM pg_class LIMIT 1")
         for clock.now in (0, LONG):
             assert snapshots.warnings(world.connection) == []
+
+
+def test_a_vacuum_is_not_named(world: World) -> None:
+    """Whoever began it: nobody keeps a row for it."""
+    clock = Clock()
+    snapshots = HeldSnapshots(clock)
+    world.connection.execute(
+        "CREATE TABLE large AS SELECT repeat('x', 4000) FROM generate_series(1, 2000)"
+    )
+    with closing(world.connect()) as session, ThreadPoolExecutor(1) as threads:
+        session.execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1", prepare=False)
+        vacuum = threads.submit(session.execute, "VACUUM large")
+        eventually(lambda: world.value(VACUUMING))
+        for clock.now in (0, LONG):
+            assert snapshots.warnings(world.connection) == []
+        assert said(look(world)).oldest_snapshot_transactions == 0
+        assert world.value(VACUUMING)
+        session.cancel_safe()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            vacuum.result()
 
 
 def test_a_prepared_transaction_is_named(world: World) -> None:

@@ -5,12 +5,25 @@ import re
 import pytest
 
 from consumers import rides
+from consumers.totals.total import Total
 from tests.support.disasters import stranded
 from tests.support.resets import ASK
-from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
+from tests.support.world import (
+    Consumer,
+    World,
+    catch_up,
+    drain,
+    eventually,
+    exact,
+    take,
+    transaction,
+)
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.repair import repair
+from unified_log.session_settings import INDEX_SCANS
 from unified_log.streamer import checks
+
+SCANS = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'rides'"
 
 WITHOUT_IT = """
     INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
@@ -198,3 +211,18 @@ def test_a_recount_of_a_total_that_is_gone_is_no_bug(world: World) -> None:
     world.connection.execute("UPDATE checkpoints SET recount = true")
     with pytest.raises(Overtaken, match="the total of consumer0 is gone"):
         consumer.run_once()
+
+
+def test_a_recount_reads_all_rides_in_the_order_of_their_table(world: World) -> None:
+    """Though a reader's session scans by index."""
+    world.send(1)
+    world.connection.execute("ANALYZE rides")
+    session = world.connect(**INDEX_SCANS)
+    consumer = Consumer(world.log(), Total(session, "consumer0"))
+    catch_up(consumer)
+    with session.transaction():
+        [before] = session.execute(SCANS)
+        consumer.handler.recount(consumer.at.position)
+        [after] = session.execute(SCANS)
+        assert after[0] == before[0] + 1
+        assert session.execute("SHOW enable_seqscan").fetchone() == ("off",)

@@ -2,6 +2,8 @@
 
 import gc
 import re
+import socket
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -45,6 +47,14 @@ def test_a_sentinel_that_is_away_is_told_with_its_reason() -> None:
         "Redis: no Sentinel names a primary of 'rides'"
         " (HOST:PORT: Error 111 connecting to HOST:PORT. Connection refused)"
     )
+
+
+def test_silent_sentinels_cost_a_second_for_all_of_them() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=20) as silent:
+        places = ",".join(8 * [f"127.0.0.1:{silent.getsockname()[1]}"])
+        began = time.monotonic()
+        assert said(f"redis+sentinel://{places}/rides").count("HOST:PORT: Timeout") == 8
+        assert time.monotonic() - began < 4  # not eight
 
 
 def test_one_sentinel_that_answers_is_enough(servers: Watched) -> None:

@@ -14,7 +14,8 @@ from redis.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
 from unified_log.log.errors import in_words
 from unified_log.sentinel_urls import SentinelUrl
 
-TIMEOUT = 1.0  # seconds; a Sentinel that is away costs that once, since then another is asked first
+# Seconds for all of them: one that is away costs its share once, since then another is asked first.
+TIMEOUT = 1.0
 RARELY = 20.0  # times what asking took: until then nobody is asked again
 
 
@@ -78,8 +79,9 @@ def client(url: SentinelUrl, timeout: float, **options: Any) -> redis.Redis:
     """A client with one connection, to the primary. Raises redis.RedisError."""
     given = [_options(each) for each in url.sentinels]
     places = [(each.pop("host", "localhost"), each.pop("port")) for each in given]
-    limit = min(timeout, TIMEOUT)
-    asking = {"protocol": 2, "retry": None, "socket_timeout": limit}
+    limit = min(timeout, TIMEOUT) / len(places)
+    limits = {"socket_connect_timeout": limit, "socket_timeout": limit}
+    asking = {"protocol": 2, "retry": None, **limits}
     sentinels = Sentinels(places, sentinel_kwargs={**given[0], **asking})  # type: ignore[no-untyped-call]
     pool = Pool(  # type: ignore[no-untyped-call]
         url.name,

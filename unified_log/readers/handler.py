@@ -13,6 +13,7 @@ from unified_log.errors import Overtaken, Unavailable
 from unified_log.log import Record
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
+from unified_log.readers.healing import BY_INDEX
 from unified_log.readers.held_out import TAKE_BACK
 from unified_log.readers.states import ADVICE, outliving, written
 
@@ -44,6 +45,9 @@ START_OVER = """
         WHERE kind = %(kind)s AND name = %(name)s
     ), was AS (DELETE FROM readers WHERE kind = %(kind)s AND name = %(name)s RETURNING *)
     INSERT INTO readers SELECT * FROM was
+"""
+BY_TABLE = """
+    SELECT set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true)
 """
 FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = {} AND name = {}")
 
@@ -131,6 +135,13 @@ class Handler(ABC):
         row = self.connection.execute(update, [*values, self.name]).fetchone()
         if row is None:
             raise Overtaken(f"the {self.STATE} of {self.name} is gone")
+        return row
+
+    def remake_state(self, update: LiteralString, *values: object) -> tuple[Any, ...]:
+        """`write_state`, in a transaction, from whole tables: in their order, not by an index."""
+        self.connection.execute(BY_TABLE)
+        row = self.write_state(update, *values)
+        self.connection.execute(BY_INDEX)  # a plan that is made meanwhile may be kept
         return row
 
     def prepare(self, after: int, upto: int) -> int:

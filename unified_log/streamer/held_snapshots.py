@@ -17,7 +17,8 @@ import psycopg
 
 LONG = 60.0  # seconds
 # Of those that hold it equally long, who began first: the snapshots of all others include what he
-# holds. An application in another database holds nothing here; vacuum holds nothing anywhere.
+# holds. An application in another database holds nothing here; vacuum holds nothing anywhere,
+# whoever began it. CREATE INDEX CONCURRENTLY does hold.
 OLDEST = """
     SELECT who, held::text, since, described FROM (
         SELECT 'session ' || pid AS who, held, xact_start AS since, concat(
@@ -26,6 +27,7 @@ OLDEST = """
         FROM pg_stat_activity CROSS JOIN LATERAL (VALUES (backend_xid), (backend_xmin)) own (held)
         WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
           AND backend_type NOT IN ('autovacuum worker', 'parallel worker')
+          AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
         UNION ALL
         SELECT 'prepared transaction ' || quote_literal(gid), transaction, prepared,
                'user ' || owner

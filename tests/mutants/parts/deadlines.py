@@ -32,14 +32,14 @@ MUTANTS = [
     ),
     session(
         "a commit that waits for its standby is cut",
-        "if asked and past and not waits_for_standby:",
-        "if asked and past:",
+        "if past and not waits_for_standby:",
+        "if past:",
         tests=SESSIONS + "test_a_commit_waits_for_its_standby_beyond_its_deadline",
     ),
     session(
         "who waits for notifications is cut",
-        "if asked and past and",
-        "if past and",
+        "CASE WHEN state = 'active' THEN",
+        "CASE WHEN true THEN",
         tests=SESSIONS + "test_who_waits_for_notifications_is_not_cut",
     ),
     session(
@@ -50,10 +50,16 @@ MUTANTS = [
     ),
     session(
         "a process that hangs past its limit is waited for",
-        "    if asked and past and",
+        "    if past and",
         "    if False and",
         tests=SESSIONS
         + "test_a_process_that_hangs_past_the_limit_is_cut_though_the_server_answers",
+    ),
+    session(
+        "a full pool is taken for a frozen server",
+        "if timed_out and logged_in and pooled:",
+        "if False:",
+        tests="analytics/test_pgbouncer.py::test_behind_a_full_pool_a_long_statement_goes_on",
     ),
     session(
         "a full server is taken for a frozen one",

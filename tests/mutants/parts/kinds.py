@@ -71,6 +71,12 @@ MUTANTS = [
         "SET recount = true, resets_applied",
         tests="services/test_ratings.py",
     ),
+    handler(
+        "a recount reads whole tables by an index",
+        "        self.connection.execute(BY_TABLE)\n",
+        "",
+        tests="services/test_repair.py::test_a_recount_reads_all_rides_in_the_order_of_their_table",
+    ),
     Mutant(
         "every record is a ride's",
         "SELECT id, type, data::text, traceparent",

@@ -49,6 +49,11 @@ MUTANTS = [
         "except redis.ResponseError as error:",
     ),
     sentinels(
+        "each silent Sentinel costs a second",
+        "min(timeout, TIMEOUT) / len(places)",
+        "min(timeout, TIMEOUT)",
+    ),
+    sentinels(
         "the Sentinels are told Redis' password",
         '[f"{scheme}://{login}{place}',
         "[f\"{scheme}://{parts['login'] or ''}{place}",

@@ -67,4 +67,11 @@ MUTANTS = [
         file="unified_log/streamer/held_snapshots.py",
         tests=NAMED + "test_who_holds_one_in_another_database_is_not_named",
     ),
+    Mutant(
+        "a vacuum that somebody began is named",
+        "          AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)\n",
+        "",
+        file="unified_log/streamer/held_snapshots.py",
+        tests=NAMED + "test_a_vacuum_is_not_named",
+    ),
 ]
