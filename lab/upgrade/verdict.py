@@ -24,8 +24,10 @@ class Step:
 def findings(steps: Sequence[Step]) -> Iterator[str]:
     """A sentence for each violation; the first step is the unchanged roll, with which all compare.
 
-    A step that restarts nothing must cost nothing.
+    A step that restarts nothing must cost nothing. Without steps, the fleet has not come up.
     """
+    if not steps:
+        return
     unchanged = steps[0]
     patience = max(unchanged.pauses.values(), default=0) + LONGER
     for step in steps:

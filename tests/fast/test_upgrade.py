@@ -67,6 +67,11 @@ def test_a_step_that_costs_more_is_found(
     assert said in finding
 
 
+def test_a_drill_whose_fleet_has_not_come_up_ends_with_a_sentence() -> None:
+    assert [*findings([])] == []
+    assert shown([]).startswith("| step")
+
+
 def test_the_table_has_a_row_for_each_step() -> None:
     header, _, first, *_ = shown(steps()).splitlines()
     assert [cell.strip() for cell in header.split("|")[1:-1]][-2:] == ["refused", "consumer0"]
