@@ -53,7 +53,7 @@ def test_an_upgrade_that_costs_what_an_unchanged_roll_does_is_well() -> None:
     ("spoil", "said"),
     [
         (refuse_one_more, "requests were refused"),
-        (stand_still, "consumer0 stood still for 17.6 s"),
+        (stand_still, "consumer0 stood still for 7.6 s"),
         (take_nothing, "no ride was taken"),
     ],
 )
