@@ -27,6 +27,7 @@ from lab.ports import free_ports
 from lab.processes import clean_environment
 from lab.until import until
 from rocket_rides import sessions
+from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 from unified_log import database
 from unified_log.errors import Unavailable
@@ -124,18 +125,22 @@ class Stage:
     def run(self, tree: Path, *command: str) -> "subprocess.CompletedProcess[str]":
         """Run `python -m COMMAND` of a tree to its end; what it says is in `stdout`.
 
-        Raises subprocess.TimeoutExpired.
+        Like all that is started here, it ends with the drill.
         """
-        return subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=tree,
-            env=clean_environment() | self.settings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                [sys.executable, "-m", *command],
+                cwd=tree,
+                env=clean_environment() | self.settings,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+                preexec_fn=preexec_die_with_parent(),
+            )
+        except subprocess.TimeoutExpired as late:
+            raise TimeoutError(str(late)) from None
 
     def end(self) -> list[str]:
         """SIGTERM all processes; returns a sentence for each that did not end as it should."""

@@ -12,6 +12,8 @@ import argparse
 import contextlib
 import random
 import select
+import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -57,6 +59,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200, help="rides a second")
     parser.add_argument("--no-snapshot", action="store_true", help="nobody holds one")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the servers, too
     with stand() as servers, contextlib.ExitStack() as exits:
         port, processes = exits.enter_context(fleet.fleet(servers))
         processes += exits.enter_context(servers.services(RATINGS))

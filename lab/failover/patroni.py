@@ -69,9 +69,9 @@ class Postgres:
         return f"postgresql://postgres@{hosts}/{name}?target_session_attrs={kind}"
 
     def leads(self, node: Node) -> bool:
-        """Whether its server answers, and accepts writes."""
+        """Whether its server answers, and accepts writes; "primary" is Patroni 4's word."""
         said = _ask(node, "/patroni")
-        return (said.get("role"), said.get("state")) == ("master", "running")
+        return said.get("role") in ("master", "primary") and said.get("state") == "running"
 
     def is_whole(self, primary: Node) -> bool:
         """Whether the others follow this primary, one of them synchronously."""

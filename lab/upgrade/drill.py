@@ -48,6 +48,7 @@ class Drill:
         with self._step("the newer schema", seconds):
             self._migrate(following)
             self._ask_status(last)
+        self._all_are_at_work()
         with self._step("roll to the newer code", seconds, ORDER) as names:
             self._roll(names, following)
         with self._step("the way back", seconds, ORDER[::-1]) as names:
@@ -56,6 +57,7 @@ class Drill:
             self._roll(names, following)
         with self._step("the schema that takes away", seconds):
             self._migrate(later)
+        self._all_are_at_work()
         with self._step("the last release is told so", seconds, TOO_OLD) as names:
             for name in names:
                 self._is_not_served(name)
@@ -109,6 +111,11 @@ class Drill:
         migrated = self._stage.run(tree, "migrations")
         if migrated.returncode != 0:
             raise TimeoutError(f"not migrated: {migrated.stdout.strip()}")
+
+    def _all_are_at_work(self) -> None:
+        """Whoever waits for newer code never is."""
+        for name in ORDER:
+            self._stage.wait_for(name)
 
     def _ask_status(self, tree: Path) -> None:
         """The last release's tools work on the newer schema, too."""

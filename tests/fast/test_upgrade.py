@@ -53,7 +53,7 @@ def test_an_upgrade_that_costs_what_an_unchanged_roll_does_is_well() -> None:
     ("spoil", "said"),
     [
         (refuse_one_more, "requests were refused"),
-        (stand_still, "consumer0 stood still for 17.6 s"),
+        (stand_still, "consumer0 stood still for 7.6 s"),
         (take_nothing, "no ride was taken"),
     ],
 )
@@ -65,6 +65,11 @@ def test_a_step_that_costs_more_is_found(
     [finding] = findings(played)
     assert finding.startswith(played[number].name)
     assert said in finding
+
+
+def test_a_drill_whose_fleet_has_not_come_up_ends_with_a_sentence() -> None:
+    assert [*findings([])] == []
+    assert shown([]).startswith("| step")
 
 
 def test_the_table_has_a_row_for_each_step() -> None:

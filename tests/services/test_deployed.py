@@ -19,6 +19,7 @@ from tests.support.receiver import Receiver
 from tests.support.rollup import is_complete
 from tests.support.world import PATIENCE, Service, World, eventually
 from unified_log.readers.handler import START_OVER
+from unified_log.streamer.held_snapshots import OLDEST
 
 TOTALS, RATINGS = ("consumer0", "consumer1"), "ratings0"
 # Nobody can see these work: the migrations are done, and the night is long.
@@ -148,6 +149,20 @@ def test_a_role_owns_and_may_do_nothing_else(fleet: Fleet) -> None:
             "log_kinds": {"rides"},
         }.items():
             assert {name for (name,) in operator.execute(WRITERS, [table])} == writers
+
+
+def test_the_streamer_sees_who_holds_an_old_snapshot(fleet: Fleet) -> None:
+    given = fleet.deployed.environment("streamer")
+    role = {"user": given["PGUSER"], "password": given["PGPASSWORD"]}
+    url = psycopg.conninfo.make_conninfo(given["DATABASE_URL"], **role)
+    with (
+        psycopg.connect(fleet.world.postgres.url) as holder,
+        psycopg.connect(url, autocommit=True) as streamer,
+    ):
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("SELECT FROM pg_class LIMIT 1")
+        who = f"session {holder.info.backend_pid}"
+        eventually(lambda: (streamer.execute(OLDEST).fetchone() or ("",))[0] == who, who)
 
 
 def test_a_password_is_asked_for(fleet: Fleet) -> None:

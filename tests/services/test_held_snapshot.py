@@ -39,6 +39,7 @@ MADE = f"""
     INSERT INTO consumer_states (name) VALUES ('c'), ('d');
     INSERT INTO rating_sums (name) VALUES ('c');
     INSERT INTO terms (after, term) VALUES (0, '{TERM}');
+    UPDATE checkpoints SET last_redis_id = position || '-0';
     UPDATE rollup_state SET generation = '{TERM}', ick = '{TERM}'
 """
 SWEPT = {"worker": "w", "page": 10}
