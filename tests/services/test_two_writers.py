@@ -22,9 +22,11 @@ MADE = f"""
     INSERT INTO consumer_states (name) VALUES ('c');
     INSERT INTO rating_sums (name) VALUES ('c');
     INSERT INTO terms (after, term) VALUES (0, '{TERM}');
+    -- In any cell:
+    UPDATE checkpoints SET position = 0, furthest = 0;
     UPDATE streamer_state SET last_sent_id = 0;
-    UPDATE receipts_state SET inbox_to = 9;
-    UPDATE rollup_state SET generation = '{TERM}', ick = '{TERM}'
+    UPDATE receipts_state SET inbox_to = 9, complete_to = 0;
+    UPDATE rollup_state SET complete_to = 0, generation = '{TERM}', ick = '{TERM}'
 """
 COUNTS = ("gaps", "records", "skipped", "malformed", "ignored", "passed", "taken", "held_out")
 C = {"kind": "total", "name": "c"}
