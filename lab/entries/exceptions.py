@@ -25,6 +25,10 @@ NOT_TRIED: dict[str, tuple[str, str]] = {
         "a reader that is gone; the first hour's is tried",
     ),
     r"migrations\.rights$": (READER, "roles in a Postgres of the reader's"),
+    r"kubectl|deploy/secrets|^cp -r deploy/systemd|^systemctl": (
+        READER,
+        "a cluster, or a host, of the reader's; the tests check the files",
+    ),
     r"^redis-cli ": (READER, "a Redis of the reader's"),
     r"POSTGRES_PROGRAMS=/": (READER, "servers of this machine; .ci/run tries those of Debian"),
     r"PYTHON=python3": (READER, "another Python: --python"),

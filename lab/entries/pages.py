@@ -11,7 +11,7 @@ COMMAND = re.compile(
     r"([A-Z_]+=\S+ )*(make|curl|python -m|honcho|docker compose|git|redis-cli|echo|\./?\w+/\S+) +\S"
     r"|\.ci/run$"
 )
-BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "cells/README.md")  # pages outside of docs/
+BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "cells/README.md", "deploy/README.md")
 SHELL = {"sh", "bash", "shell", "console"}
 FENCE = re.compile(r"^```(\w*)$")
 CODE = re.compile(r"`([^`]+)`")
