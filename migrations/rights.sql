@@ -19,7 +19,7 @@ GRANT INSERT, UPDATE, DELETE ON ride_minutes, rollup_state, set_aside_minutes, r
 GRANT INSERT, UPDATE, DELETE ON receipts, receipts_state, receipts_workers TO receipts;
 
 -- ------------------------------------------------------------------ the API
-GRANT SELECT ON alembic_version, schema_versions, rides, ratings, log_records, idempotency_keys,
+GRANT SELECT ON schema_versions, rides, ratings, log_records, idempotency_keys,
     current_checkpoints, consumer_states, resets, held_out_records, rating_sums, streamer_state,
     rollup_state, ride_minutes, set_aside_minutes, receipts, receipts_state, receipts_workers TO api;
 GRANT INSERT (distance) ON rides TO api;
@@ -31,7 +31,7 @@ GRANT SELECT, USAGE ON SEQUENCE log_position TO api;    -- SELECT for /readyz
 
 -- ------------------------------------------------------------------ the nightly job
 -- It may not approve what it has found: that takes INSERT on approvals.
-GRANT SELECT ON alembic_version, schema_versions, rides, ratings, log_records, streamer_state, terms,
+GRANT SELECT ON schema_versions, rides, ratings, log_records, streamer_state, terms,
     readers, checkpoints, consumer_states, held_out_records, rating_sums, ride_minutes, rollup_state,
     set_aside_minutes, receipts, receipts_state, staged_log_records, reconciliations, resets,
     recomputations, runs, approvals, removed_readers TO reconciler;

@@ -14,7 +14,6 @@ from unified_log.schema.serving import Version, versions
 
 logger = logging.getLogger("migrations")
 
-FOUND_ALEMBICS = "SELECT to_regclass('alembic_version') IS NOT NULL"
 NOTE = """
     INSERT INTO schema_versions VALUES (%s, %s, %s, %s)
     ON CONFLICT (component) DO UPDATE
@@ -38,7 +37,7 @@ def begin(session: psycopg.Connection, script: Any, cell: int | None) -> bool:
         revisions.require_cell(session, cell)
         if found.revision >= number:
             return False
-    elif session.execute(FOUND_ALEMBICS).fetchone() == (True,):
+    elif session.execute(revisions.IS_EARLIER).fetchone() == (True,):
         raise CommandError(revisions.EARLIER)
     serves_from = _serves_from(script)
     if found and serves_from > found.serves_from:

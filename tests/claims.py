@@ -69,7 +69,7 @@ CLAIMS = {
         2,
     ),
     "deadlines": Claim(
-        "Nothing waits for a frozen Postgres beyond its deadline.",
+        "No service waits for a frozen Postgres beyond its deadline.",
         "unified_log/deadline.py",
         13,
     ),
