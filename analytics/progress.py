@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pyspark import SparkContext
 from tqdm import tqdm
 
+JOBS = "reconciliation"  # the group of this run's jobs, by which they are cancelled
+
 
 @contextmanager
 def named(what: str) -> Iterator[None]:
@@ -16,8 +18,8 @@ def named(what: str) -> Iterator[None]:
 
 @contextmanager
 def shown(spark: SparkContext, stage: str) -> Iterator[None]:
-    """Show this stage, and call Spark's jobs by its name, as Spark's own pages do."""
-    spark.setJobDescription(stage)
+    """Show this stage, and call Spark's jobs by its name, as Spark's own pages do; they are JOBS."""
+    spark.setJobGroup(JOBS, stage)
     try:
         with named(stage):
             yield

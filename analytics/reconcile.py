@@ -98,12 +98,16 @@ def judge(
         warehouse.close()
         raise
     # Imported late: Spark takes a second, and most problems have shown by now.
+    from analytics.asking import asking
     from analytics.job import Job
     from analytics.progress import shown
     from analytics.session import SPARK_ERRORS, cause, session
 
     try:
-        with session(config.spark_master) as spark:
+        with (
+            session(config.spark_master) as spark,
+            asking(config.postgres_url, spark.sparkContext),
+        ):
             show = partial(shown, spark.sparkContext)
             job = Job(
                 connection, spark, config.postgres_url, warehouse, row,

@@ -1,0 +1,55 @@
+"""The deadline of Spark's tasks: while they read, the driver asks whether Postgres is there.
+
+A task reads through ADBC, which waits for a frozen server for as long as that is frozen: libpq has
+no time-out for an answer, and only its own thread could close a connection that ADBC keeps to
+itself. So the driver asks, in a session of its own, which has a deadline (`unified_log.deadline`).
+If no answer is to be expected, it cancels the run's jobs. A task that is cancelled is not tried
+again, wherever it runs, and Spark ends its Python worker if that goes on waiting.
+
+What it guarantees: a run ends within a dozen seconds after its server has frozen. While the server
+answers, a task is waited for, however long it takes, since its statements have no limit.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+
+import psycopg
+from pyspark import SparkContext
+
+from analytics.progress import JOBS
+from analytics.session import SPARK_ERRORS
+from unified_log import database, deadline
+
+
+@contextmanager
+def asking(url: str, spark: SparkContext) -> Iterator[None]:
+    """Ask every few seconds while the block runs jobs, each of them `analytics.progress.shown`.
+
+    Raises psycopg.OperationalError, in place of what the block raises, once the session is lost;
+    and Unavailable if there can be none.
+    """
+    lost = list[psycopg.OperationalError]()
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.wait(deadline.EVERY):
+            try:
+                session.execute("SELECT")
+            except psycopg.OperationalError as error:  # raised again by each later attempt
+                lost.append(error)
+                with suppress(*SPARK_ERRORS):
+                    spark.cancelJobGroup(JOBS)  # and those that began since
+
+    with closing(database.connect(url, "reconciler")) as session:
+        asks = threading.Thread(target=ask, name="asking", daemon=True)
+        asks.start()
+        try:
+            yield
+        except Exception:
+            if lost:
+                raise lost[0] from None
+            raise
+        finally:
+            done.set()
+            asks.join()

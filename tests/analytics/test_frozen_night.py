@@ -1,0 +1,96 @@
+"""A run beside a Postgres that freezes while Spark's tasks read from it: it ends with a sentence."""
+
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from analytics import extract
+from analytics.steps import RunStep
+from demo.embedded.servers import Postgres
+from demo.embedded.spawn import running
+from tests.support.attacks import alter_in_file, in_postgres, in_warehouse, settled
+from tests.support.books import Books
+from tests.support.jobs import Reconcile
+from tests.support.world import World, eventually
+from unified_log import deadline
+from unified_log.faults import listening
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LONGEST = 60.0  # seconds that a run may take to end, on a busy machine; else it waits for ever
+# Each of these statements is still being carried out when its server freezes.
+FOR_LONG = extract.RIDES_IN_RANGE.replace("FROM {table}", "FROM {table}, pg_sleep(3600)")
+READING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE application_name = 'reconciler' AND wait_event = 'PgSleep'
+"""
+END_THEM = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+RUNS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'reconciler'"
+
+
+@contextmanager
+def frozen(server: Postgres) -> Iterator[None]:
+    """The postmaster and all of its processes."""
+    server.process.send_signal(signal.SIGSTOP)  # it starts no more of them
+    stopped = running(server.folder)
+    for each in stopped:
+        with suppress(psutil.NoSuchProcess):
+            each.suspend()
+    try:
+        yield
+    finally:
+        for each in stopped:
+            with suppress(psutil.NoSuchProcess):
+                each.resume()
+
+
+@pytest.mark.parametrize("when", [RunStep.AFTER_FREEZE, RunStep.BEFORE_PUBLISH], ids=str)
+def test_a_run_does_not_wait_for_a_server_that_froze_while_tasks_read(
+    own_world: World,
+    spark: "SparkSession",
+    reconcile: Reconcile,
+    monkeypatch: pytest.MonkeyPatch,
+    when: RunStep,
+) -> None:
+    """New rides, or those that are read again. The next run finds nothing amiss."""
+    monkeypatch.setattr(deadline, "EVERY", 0.1)
+    books = Books(own_world, spark)
+    settled(books)
+    own_world.send(5)
+    alter_in_file(books, 100_004, 1)
+
+    def slowly(step: object) -> None:
+        if step is when:
+            monkeypatch.setattr(extract, "RIDES_IN_RANGE", FOR_LONG)
+
+    def freeze() -> float:
+        eventually(lambda: own_world.value(READING), "a task that reads")
+        time.sleep(1)  # ten times what a task may be silent: while the server answers, it is waited for
+        with frozen(own_world.postgres):
+            began = time.monotonic()
+            while not ended and time.monotonic() < began + LONGEST:
+                time.sleep(0.02)
+        own_world.connection.execute(END_THEM)
+        return time.monotonic() - began
+
+    ended: list[bool] = []
+    with ThreadPoolExecutor(1) as threads, listening(slowly):
+        freezing = threads.submit(freeze)
+        run = reconcile(own_world)
+        ended.append(True)
+    assert freezing.result() < LONGEST, run.wrong
+    assert (run.status, run.said) == (2, "")
+    assert run.wrong.startswith("not reconciled: Postgres does not answer: ")
+    assert len(run.wrong.splitlines()) == 1
+    monkeypatch.undo()
+    eventually(lambda: own_world.value(RUNS) == 0, "the end of the run's sessions")
+    assert reconcile(own_world).status == 1
+    assert in_warehouse(books) == in_postgres(books)
+    assert reconcile(own_world).status == 0
