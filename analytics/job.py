@@ -125,8 +125,7 @@ class Job:
         after, owner = case.known.base.position, frozen.history.owner(frozen.position)
         publishes = judgement.may_publish
         if publishes:
-            url, again = rides.url, judgement.reread if after else []
-            written, replaced = read_again(self.connection, url, self.warehouse, again)
+            written, replaced = read_again(rides, judgement.reread if after else [])
             if not after:
                 self.warehouse.make_way()
             committed = self.warehouse.note(after, case.ledger, owner)

@@ -1,18 +1,18 @@
 """Blocks whose files were changed are read again from Postgres; the rest of each file is kept.
 
-The driver writes them: what somebody changed by hand is little. The old files stay where they are:
-readers of an older version of the table go on, and a person can compare.
+The old files stay where they are: readers of an older version of the table go on, and a person can
+compare.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import psycopg
-
 from analytics import extract, parquet
+from analytics.extract import CountedRange
 from analytics.ledger import Broken
 from analytics.look import Look
 from analytics.parquet import File
+from analytics.rides import Rides
 from analytics.warehouse import Warehouse
 from unified_log.errors import Unavailable
 
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_again(
-    connection: psycopg.Connection, url: str, warehouse: Warehouse, looks: Sequence[Look]
-) -> tuple[list[File], list[File]]:
+def read_again(rides: Rides, looks: Sequence[Look]) -> tuple[list[File], list[File]]:
     """Write files with Postgres' rides of these blocks; also returns the files that they replace.
 
-    Raises Unavailable if a file can't be read, or OSError.
+    Raises Unavailable if a file can't be read, OSError, or what Spark raises.
     """
     if not looks:
         return [], []
+    warehouse = rides.warehouse
     replaced = warehouse.files_of([(look.after, look.known) for look in looks])
     folder, written = warehouse.make_room(), list[File]()
     for file in replaced:
         if kept := list(_others(warehouse, file, looks)):
             written += parquet.write(kept, folder)
-    conninfo, table = extract.for_executors(url), extract.this_table(connection)
-    for look in looks:
-        rides = extract.RIDES_IN_RANGE.format(table=table, after=look.after, upto=look.known)
-        with extract.reading(conninfo, rides) as batches:
-            written += parquet.write(map(extract.in_metres, batches), folder)
-    return [file for file in written if file.rides], replaced
+    context, table = rides.spark.sparkContext, extract.this_table(rides.connection)
+    ranges = [
+        CountedRange(look.after, look.known, sum(piece.rides for piece in look.of_postgres))
+        for look in looks
+    ]
+    with rides.shown("Reading old rides again"):
+        found, _ = extract.extract(context, rides.url, table, ranges, folder)
+    return [file for file in [*written, *found] if file.rides], replaced
 
 
 def _others(warehouse: Warehouse, file: File, looks: Sequence[Look]) -> "Iterator[pa.RecordBatch]":

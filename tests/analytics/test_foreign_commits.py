@@ -5,6 +5,7 @@ What does not change rides, as an OPTIMIZE, is nobody's business.
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from deltalake import write_deltalake
 from analytics import rows
 from analytics.look import Look
 from analytics.reread import read_again
+from analytics.rides import Rides
 from analytics.steps import RunStep
 from tests.support.attacks import (
     all_have_counted,
@@ -156,8 +158,12 @@ def test_a_file_that_goes_while_its_blocks_are_read_again_ends_the_run_in_a_sent
     [file, *_] = books.warehouse.table.files()
     look = Look(file.first, file.last, file.last, "", "", "", "", (), (), rows.Differences())
     (books.warehouse.table.folder / file.path).unlink()
+    world = books.world
+    rides = Rides(
+        world.connection, books.spark, books.warehouse, world.postgres_url, lambda _: nullcontext()
+    )
     with pytest.raises(Unavailable, match="is missing"):
-        read_again(books.world.connection, books.world.postgres_url, books.warehouse, [look])
+        read_again(rides, [look])
 
 
 @pytest.mark.proves("other-writers")

@@ -14,7 +14,13 @@ from analytics import extract
 from analytics.steps import RunStep
 from demo.embedded.servers import Postgres
 from demo.embedded.spawn import running
-from tests.support.attacks import alter_in_file, in_postgres, in_warehouse, settled
+from tests.support.attacks import (
+    all_have_counted,
+    alter_in_file,
+    in_postgres,
+    in_warehouse,
+    settled,
+)
 from tests.support.books import Books
 from tests.support.jobs import Reconcile
 from tests.support.world import World, eventually
@@ -64,6 +70,7 @@ def test_a_run_does_not_wait_for_a_server_that_froze_while_tasks_read(
     books = Books(own_world, spark)
     settled(books)
     own_world.send(5)
+    all_have_counted(books)
     alter_in_file(books, 100_004, 1)
 
     def slowly(step: object) -> None:
