@@ -100,8 +100,7 @@ def as_rows(rides: list[tuple[Any, ...]]) -> "Rows":
 
     kinds = {"id": pa.int64(), "created_at": pa.timestamp("us", "UTC"), "millimetres": pa.int64()}
     columns = [
-        pa.array([ride[place] for ride in rides], kind)
-        for place, kind in enumerate(kinds.values())
+        pa.array([ride[place] for ride in rides], kind) for place, kind in enumerate(kinds.values())
     ]
     return extract.as_rows(pa.RecordBatch.from_arrays(columns, names=[*kinds]))
 

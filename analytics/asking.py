@@ -26,17 +26,17 @@ from unified_log import database, deadline
 def asking(url: str, spark: SparkContext) -> Iterator[None]:
     """Ask every few seconds while the block runs jobs, each of them `analytics.progress.shown`.
 
-    Raises psycopg.OperationalError, in place of what the block raises, once the session is lost;
+    Raises psycopg.Error, in place of what the block raises, once the session is lost;
     and Unavailable if there can be none.
     """
-    lost = list[psycopg.OperationalError]()
+    lost = list[psycopg.Error]()
     done = threading.Event()
 
     def ask() -> None:
         while not done.wait(deadline.EVERY):
             try:
                 session.execute("SELECT")
-            except psycopg.OperationalError as error:  # raised again by each later attempt
+            except psycopg.Error as error:  # raised again by each later attempt
                 lost.append(error)
                 with suppress(*SPARK_ERRORS):
                     spark.cancelJobGroup(JOBS)  # and those that began since

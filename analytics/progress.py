@@ -18,7 +18,10 @@ def named(what: str) -> Iterator[None]:
 
 @contextmanager
 def shown(spark: SparkContext, stage: str) -> Iterator[None]:
-    """Show this stage, and call Spark's jobs by its name, as Spark's own pages do; they are JOBS."""
+    """Show this stage, and call Spark's jobs by its name, as Spark's own pages do.
+
+    They are of the group JOBS.
+    """
     spark.setJobGroup(JOBS, stage)
     try:
         with named(stage):

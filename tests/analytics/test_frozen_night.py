@@ -1,4 +1,4 @@
-"""A run beside a Postgres that freezes while Spark's tasks read from it: it ends with a sentence."""
+"""A Postgres that freezes while Spark's tasks read from it: the run ends, with a sentence."""
 
 import signal
 import time
@@ -44,17 +44,21 @@ RUNS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'reconcil
 @contextmanager
 def frozen(server: Postgres) -> Iterator[None]:
     """The postmaster and all of its processes."""
-    server.process.send_signal(signal.SIGSTOP)  # it starts no more of them
-    stopped = running(server.folder)
-    for each in stopped:
-        with suppress(psutil.NoSuchProcess):
-            each.suspend()
     try:
+        eventually(lambda: signalled(server, signal.SIGSTOP) == {psutil.STATUS_STOPPED})
         yield
     finally:
-        for each in stopped:
-            with suppress(psutil.NoSuchProcess):
-                each.resume()
+        signalled(server, signal.SIGCONT)
+
+
+def signalled(server: Postgres, number: signal.Signals) -> set[str]:
+    """In which states its processes are once they were sent the signal."""
+    states = set()
+    for process in running(server.folder):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+            states.add(process.status())
+    return states
 
 
 @pytest.mark.parametrize("when", [RunStep.AFTER_FREEZE, RunStep.BEFORE_PUBLISH], ids=str)
@@ -79,7 +83,7 @@ def test_a_run_does_not_wait_for_a_server_that_froze_while_tasks_read(
 
     def freeze() -> float:
         eventually(lambda: own_world.value(READING), "a task that reads")
-        time.sleep(1)  # ten times what a task may be silent: while the server answers, it is waited for
+        time.sleep(1)  # asked ten times meanwhile, it answers, so the task is waited for
         with frozen(own_world.postgres):
             began = time.monotonic()
             while not ended and time.monotonic() < began + LONGEST:
