@@ -1,13 +1,13 @@
 """The deadline of Spark's tasks: while they read, the driver asks whether Postgres is there.
 
-A task reads through ADBC, which waits for a frozen server for as long as that is frozen: libpq has
-no time-out for an answer, and only its own thread could close a connection that ADBC keeps to
-itself. So the driver asks, in a session of its own, which has a deadline (`unified_log.deadline`).
-If no answer is to be expected, it cancels the run's jobs. A task that is cancelled is not tried
-again, wherever it runs, and Spark ends its Python worker if that goes on waiting.
+A task reads through ADBC, which waits for a frozen server as long as that is frozen: libpq has no
+time-out for an answer, and ADBC lets nobody else close its connection. So the driver asks, in a
+session of its own, which has a deadline (`unified_log.deadline`). If no answer is to be expected,
+it cancels the run's jobs. A task that is cancelled is not tried again, as one that fails would be
+on a cluster, and Spark ends its Python worker if that goes on waiting.
 
-What it guarantees: a run ends within a dozen seconds after its server has frozen. While the server
-answers, a task is waited for, however long it takes, since its statements have no limit.
+What it guarantees: no task is waited for longer than a dozen seconds after the server has frozen.
+While that answers, a task may take as long as it takes, since its statements have no limit.
 """
 
 import threading

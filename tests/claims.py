@@ -69,7 +69,7 @@ CLAIMS = {
         2,
     ),
     "deadlines": Claim(
-        "No service waits for a frozen Postgres beyond its deadline.",
+        "Nothing waits for a frozen Postgres beyond its deadline.",
         "unified_log/deadline.py",
         13,
     ),

@@ -8,6 +8,12 @@ SESSIONS, FLEET = "services/test_deadlines.py::", "services/test_frozen_servers.
 FROZEN = SESSIONS + "test_nothing_waits_for_a_server_that_is_frozen"
 session = partial(Mutant, file="unified_log/deadline.py", tests=FROZEN)
 api = partial(Mutant, file="api/database.py")
+night = partial(
+    Mutant,
+    file="analytics/asking.py",
+    tests="analytics/test_frozen_night.py::"
+    "test_a_run_does_not_wait_for_a_server_that_froze_while_tasks_read",
+)
 
 MUTANTS = [
     session(
@@ -91,5 +97,10 @@ MUTANTS = [
         "context.invalidate_pool_on_disconnect = isinstance(error, NoAnswer)",
         "context.invalidate_pool_on_disconnect = False",
         tests=FLEET + "test_only_one_session_of_a_worker_waits_for_a_frozen_server",
+    ),
+    night(
+        "tasks of the nightly job wait for a frozen server",
+        "                    spark.cancelJobGroup(JOBS)  # and those that began since\n",
+        "                    pass\n",
     ),
 ]
