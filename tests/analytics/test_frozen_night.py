@@ -55,7 +55,7 @@ def frozen(server: Postgres) -> Iterator[None]:
 
 def signalled(server: Postgres, number: signal.Signals) -> set[str]:
     """In which states its processes are once they were sent the signal."""
-    states = set()
+    states = set[str]()
     for process in running(server.folder):
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             os.kill(process.pid, number)
