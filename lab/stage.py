@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -39,7 +39,7 @@ ORDER = (*READERS, *STREAMERS, *APIS)  # whoever reads a new kind of record, bef
 PATIENCE = 180.0  # seconds in which a process is at work, or ends by itself, on a busy machine
 LOOK = 0.1  # seconds
 AT_WORK = """
-    SELECT count(*) FROM pg_stat_activity
+    SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = %s
 """
 # What the session of a process is called once it has completed a round of work.
@@ -99,24 +99,33 @@ class Stage:
         service.tree = tree or service.tree
         if name in APIS:
             self.balancer.take_out(name)
+        before = self.sessions(name)
         service.end_by(signal.SIGTERM)
-        self.wait_for(name)
+        self.wait_for(name, before)
         if name in APIS:
             self.balancer.put_back(name)
 
-    def wait_for(self, name: str) -> None:
-        """Return when this process is at work, and all others that do the same."""
-        late = f"{name} is not at work after {PATIENCE:.0f} s"
-        until(lambda: self.is_at_work(name), late, PATIENCE, LOOK)
+    def wait_for(self, name: str, before: Set[int] = frozenset()) -> None:
+        """Return when this process is at work, and all others that do the same.
 
-    def is_at_work(self, name: str) -> bool:
+        `before` are their sessions before it was ended: its own may outlast it.
+        """
+        late = f"{name} is not at work after {PATIENCE:.0f} s"
+        until(lambda: self.is_at_work(name, before), late, PATIENCE, LOOK)
+
+    def is_at_work(self, name: str, before: Set[int] = frozenset()) -> bool:
         if name in APIS:
             return answers(f"{HOST}:{self._ports[name]}", "/readyz")
-        session = SESSIONS[name]
+        found = self.sessions(name)
+        alike = [each for each in SESSIONS.values() if each == SESSIONS[name]]
+        return len(found) == len(alike) and not found <= before
+
+    def sessions(self, name: str) -> set[int]:
+        """The pids in Postgres of those who do the same as this process; none of an API."""
         with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
-            row = connection.execute(AT_WORK, [session]).fetchone()
-            return row == (sum(other == session for other in SESSIONS.values()),)
-        return False
+            rows = connection.execute(AT_WORK, [SESSIONS.get(name)]).fetchall()
+            return {pid for (pid,) in rows}
+        return set()
 
     def connect(self) -> psycopg.Connection:
         """As the fleet does. Raises psycopg.Error or Unavailable."""

@@ -10,6 +10,7 @@ import psycopg
 
 from rocket_rides.revisions import APPLICATION
 from unified_log import database
+from unified_log.schema.serving import Component
 from unified_log.words import escaped
 
 # What comes behind a lock that a migration waits for, such as a POST, waits as long as that.
@@ -46,22 +47,23 @@ class InTheWay(Exception):
     """Another session keeps the migration from going on; the message says which."""
 
 
-def exclude_older(session: psycopg.Connection, serves_from: int) -> None:
+def exclude_older(
+    session: psycopg.Connection, serves_from: int, component: Component = APPLICATION
+) -> None:
     """Keep code before `serves_from` out, until the transaction's end. Raises InTheWay.
 
-    That is the application's. A migration with a second revision of the library's schema that ends
-    the service of its first has to take that one's lock, `locks.CODE` with 1, exclusively as well.
+    A revision that ends the service of older code of the library calls it for that one.
     """
-    [alone] = database.one_row(session.execute(EXCLUDE, [APPLICATION.lock, serves_from]))
+    [alone] = database.one_row(session.execute(EXCLUDE, [component.lock, serves_from]))
     if alone:
         return
-    older = session.execute(OLDER, [APPLICATION.lock, serves_from])
+    older = session.execute(OLDER, [component.lock, serves_from])
     found = [
-        f"{name} (pid {pid}, of {APPLICATION.number(revision)}{since})"
+        f"{name} (pid {pid}, of {component.number(revision)}{since})"
         for pid, name, revision, since in older
     ]
     raise InTheWay(
-        f"processes that are older than {APPLICATION.number(serves_from)} have to end: "
+        f"processes that are older than {component.number(serves_from)} have to end: "
         + _listed(found)
     )
 

@@ -48,6 +48,7 @@ APPLICATION = Component(
     absent=f"the database's schema is empty, not {REVISION:04}; {UPGRADE}",
     upgrade=UPGRADE,
     digits=4,
+    rights="python -m migrations.rights gives each role its rights",
 )
 MAYBE_ANOTHER = f"if the database's schema is older than {REVISION:04}, {UPGRADE}"
 # Before 0010 there was no `schema_versions`, and while 0010 was being written it was another table.

@@ -10,9 +10,10 @@ its statement is past the limit. Then its connection is closed and NoAnswer is r
 another one comes to the server that is there.
 
 A commit that waits for a synchronous standby is not cut, however long it takes; nor is, while the
-server answers, a statement without a limit or one that it has not read yet, nor ever a wait for
-notifications. Through a pooler, a question may wait for a place in a full pool, whoever is frozen:
-so while the pooler takes logins, no session is cut for want of an answer.
+server answers, a statement without a limit or one that it has not read yet, as where one of its
+processes alone is stopped; nor ever a wait for notifications. Through a pooler, a question may wait
+for a place in a full pool, whoever is frozen: so while the pooler takes logins, no session is cut
+for want of an answer.
 
 Before the deadline this costs no round trip and no thread: half a microsecond for each wait.
 """

@@ -28,7 +28,7 @@ FAULTS: Mapping[str, Callable[[Cluster, Node], None]] = {
     "switchover": lambda cluster, primary: cluster.switch_over(primary),
     "killed": lambda cluster, primary: primary.kill(cluster.server),
     "frozen": lambda _, primary: primary.freeze(),
-    "cut off": lambda _, primary: primary.cut_off(),
+    "cut off": lambda _, primary: primary.host.cut_off(),
 }
 LIMIT = 60.0  # seconds until another is elected, and then until a ride is taken and counted
 WHOLE = 120.0  # seconds until an old primary follows the new one
@@ -52,8 +52,7 @@ class Drill:
         self._postgres, self._redis = Postgres(folder, programs), Redis(folder)
         self._clusters: tuple[Cluster, ...] = (self._postgres, self._redis)
         self.seen: list[Seen] = []
-        self._journal = Journal()
-        self._stage, self._rate = stage, rate
+        self._stage, self._rate, self._journal = stage, rate, Journal()
         self._say = Progress().say
 
     def run(self) -> Evidence:
@@ -63,16 +62,14 @@ class Drill:
             self.seen.append(self._play(cluster, fault))
         self._say("waiting until everything is counted and delivered")
         self._crowd.end()
-        onlookers = [*self._onlookers.values()]
         log = client(self._whole(self._redis))
-        return closed(self._stage, self._journal, lambda: log, onlookers, ())
+        return closed(self._stage, self._journal, lambda: log, [*self._onlookers.values()], ())
 
     def _start(self) -> None:
         """Return when the fleet is at work, and clients post."""
-        for cluster in self._clusters:
-            for node in cluster.nodes:
-                self._stage.exits.callback(node.end)
-                node.start()
+        for node in (*self._postgres.nodes, *self._redis.nodes):
+            self._stage.exits.callback(node.end)
+            node.start()
         for cluster in self._clusters:
             self._whole(cluster)
         self._say("the servers are there")
@@ -119,8 +116,7 @@ class Drill:
         """Return the primary once all others follow it."""
 
         def primary() -> Node | None:
-            leaders = filter(cluster.leads, cluster.nodes)
-            return next(filter(cluster.is_whole, leaders), None)
+            return next(filter(cluster.is_whole, filter(cluster.leads, cluster.nodes)), None)
 
         return until(primary, f"{cluster.name} is not whole after {WHOLE:.0f} s", WHOLE, poll=0.5)
 

@@ -28,7 +28,7 @@ class Node:
         self.name, self.address = name, address
         self.folder = folder / name
         self.programs: Mapping[str, Sequence[str]] = {}
-        self._host = Host(name, address)
+        self.host = Host(name, address)
         self._account = server_account()
         self._account.make_private(self.folder)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -49,24 +49,24 @@ class Node:
             whole = [*ALONE, "setpriv", "--pdeathsig=KILL", *who, *command]
             # Not on the servers' disk, which goes with the drill.
             path = self.folder.parent.with_name(f"{self.name}-{name}.log")
-            with path.open("ab") as log, self._host.entered():
+            with path.open("ab") as log, self.host.entered():
                 self._processes[name] = start(whole, ENVIRONMENT, log, self.folder)
 
     def kill(self, program: str) -> None:
-        """SIGKILL all processes of this name; return when they have ended."""
-        psutil.wait_procs(self._signal(signal.SIGKILL, program))
+        """SIGKILL all processes of this name; return when they have ended. Raises TimeoutError."""
+        killed = self._signal(signal.SIGKILL, program)
+        if not killed:
+            raise TimeoutError(f"{self.name} runs no {program} that could be killed")
+        psutil.wait_procs(killed)
 
     def freeze(self) -> None:
         """Stop all processes; the kernel goes on acknowledging what is sent to them."""
         self._signal(signal.SIGSTOP)
 
-    def cut_off(self) -> None:
-        self._host.cut_off()
-
     def recover(self) -> None:
         """Undo whatever was done to it."""
         self._signal(signal.SIGCONT)
-        self._host.join()
+        self.host.join()
         self.start()
 
     def end(self) -> None:

@@ -5,6 +5,7 @@ from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from string import Template
+from subprocess import getoutput
 from typing import Any
 
 from lab.failover.node import Node
@@ -12,12 +13,12 @@ from rocket_rides.settings import DATABASE_NAME
 
 # A primary that has not renewed its lock for `ttl` seconds is replaced. Each commit waits for a
 # synchronous standby, also while there is none. By etcd's third interface (etcd3), Patroni 3.0.2
-# takes a lost lock back after a freeze.
+# takes a lost lock back after a freeze: so that is for an etcd that has no second one, as 3.6.
 PATRONI = Template("""
 scope: rides
 name: $name
 restapi: {listen: '$address:8008', connect_address: '$address:8008'}
-etcd: {hosts: '$members'}
+$dcs: {hosts: '$members'}
 bootstrap:
   dcs:
     ttl: 20
@@ -40,7 +41,7 @@ postgresql:
   - host replication all 10.0.0.0/24 trust
 """)
 ETCD = Template(
-    "etcd --enable-v2 --name=$name --data-dir=$folder/etcd --initial-cluster=$peers"
+    "etcd $v2 --name=$name --data-dir=$folder/etcd --initial-cluster=$peers"
     " --listen-client-urls=http://$address:2379 --advertise-client-urls=http://$address:2379"
     " --listen-peer-urls=http://$address:2380 --initial-advertise-peer-urls=http://$address:2380"
 )
@@ -56,8 +57,11 @@ class Postgres:
         self.nodes = [Node(f"postgres{n}", f"10.0.0.1{n}", folder) for n in range(3)]
         members = ",".join(f"{node.address}:2379" for node in self.nodes)
         peers = ",".join(f"{node.name}=http://{node.address}:2380" for node in self.nodes)
+        options = getoutput("etcd --help")  # noqa: S605, S607
+        dcs, v2 = ("etcd", "--enable-v2") if "--enable-v2" in options else ("etcd3", "")
         for node in self.nodes:
             values = vars(node) | {"members": members, "peers": peers, "programs": programs}
+            values |= {"dcs": dcs, "v2": v2}
             configuration = node.write("patroni.yml", PATRONI.substitute(values))
             etcd = ETCD.substitute(values).split()
             node.programs = {"etcd": etcd, "patroni": ["patroni", configuration]}

@@ -7,7 +7,7 @@ import pytest
 from lab.chaos.clients import Refused
 from lab.pauses import longest
 from lab.upgrade.releases import named_in
-from lab.upgrade.verdict import LONGER, Step, findings, shown
+from lab.upgrade.verdict import LONGER, LONGEST, MOST_REFUSED, Step, findings, shown
 
 SAID = """\
 ## [Unreleased]
@@ -65,6 +65,29 @@ def test_a_step_that_costs_more_is_found(
     [finding] = findings(played)
     assert finding.startswith(played[number].name)
     assert said in finding
+
+
+def refuse_many(step: Step) -> None:
+    step.refused *= 1 + int(step.rides * MOST_REFUSED)
+
+
+def stand_still_for_long(step: Step) -> None:
+    step.pauses["consumer0"] = LONGEST + 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (refuse_many, "unchanged roll: 10 requests were refused, where 9 may be: 503: no API is"),
+        (stand_still_for_long, "unchanged roll: consumer0 stood still for 21.0 s"),
+    ],
+)
+def test_an_unchanged_roll_must_not_cost_much_either(
+    spoil: Callable[[Step], None], said: str
+) -> None:
+    played = steps()
+    spoil(played[0])
+    assert next(findings(played)).startswith(said)
 
 
 def test_a_drill_whose_fleet_has_not_come_up_ends_with_a_sentence() -> None:

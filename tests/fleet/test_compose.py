@@ -246,3 +246,15 @@ def test_nothing_enters_an_image_unless_it_is_named() -> None:
     simulator = {"demo/__init__.py", "demo/optional.py", "demo/simulator"}
     assert {p for p in LET_IN if p.startswith("demo")} == simulator
     assert not {"tests", "demo", "lab", ".env"} & set(LET_IN)
+
+
+def test_an_upgrade_migrates_and_restarts_every_service_once_readers_before_writers() -> None:
+    page = (PROJECT / "deploy/README.md").read_text()
+    lines = re.findall(r"^docker compose up .*--no-deps ([^#\n]*)", page, re.MULTILINE)
+    readers, *others = [line.split() for line in lines]
+    assert others == [["streamer"], ["api"], ["watch", "reconciler"]]
+    named = [*readers, *(name for line in others for name in line)]
+    assert sorted(named) == sorted(OURS.keys() - ONCE - {"simulator"})
+    assert SERVICES["rights"]["depends_on"] == {
+        "migrate": {"condition": "service_completed_successfully"}
+    }

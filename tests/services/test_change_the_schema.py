@@ -12,6 +12,8 @@ from tests.support.world import World, eventually
 
 PAGE = (PROJECT / "docs/change-the-schema.md").read_text()
 REVISIONS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+[FILL] = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+UNFILLED = "SELECT count(*) FROM idempotency_keys WHERE millimetres IS NULL"
 # As code of 0012 writes it, and reads what any code has written.
 NEW_WRITER = "INSERT INTO idempotency_keys (key, millimetres, ride_id) VALUES ('new', 7000, %s)"
 NEW_READER = "SELECT millimetres FROM idempotency_keys WHERE key = %s"
@@ -48,6 +50,9 @@ def test_old_code_writes_and_reads_across_the_three_revisions(
     rides = {"before": taken("before")}
     add(release, 11).migrate(world)
     rides["added"] = taken("added")
+    assert world.value(UNFILLED) == 1
+    world.connection.execute(FILL.encode(), prepare=False)
+    assert world.value(UNFILLED) == 0
     add(release, 12).migrate(world)
     rides["used"] = taken("used")
     assert {key: taken(key) for key in rides} == rides

@@ -128,6 +128,51 @@ def test_a_migration_that_ends_the_service_of_old_code_waits_for_it_by_name(
     assert IS_UNSERVED in look(world).postgres.reason
 
 
+OF_THE_LOG = """
+from alembic import op
+from migrations.waiting import exclude_older
+from unified_log.schema import LOG
+
+revision, down_revision, serves_from = "{:04}", "{:04}", "0010"
+
+
+def upgrade():
+    if {ends}:
+        exclude_older(op.get_bind().connection.driver_connection, LOG.revision, LOG)
+    op.execute("ALTER TABLE streamer_state ADD IF NOT EXISTS noted text")
+    op.execute(
+        "UPDATE schema_versions SET (revision, serves_from, digest) ="
+        f" ({{LOG.revision}}, {serves_from}, '{{LOG.digest}}') WHERE component = '{{LOG.name}}'"
+    )
+"""
+
+
+def test_a_second_revision_of_the_library_serves_the_first_until_it_ends_that(
+    world: World, tmp_path: Path
+) -> None:
+    newer = Release(tmp_path / "newer")
+    code = newer.folder / "unified_log/schema/__init__.py"
+    code.write_text(code.read_text().replace("    revision=1,\n", "    revision=2,\n"))
+    old = [world.service("streamer").says("leading")]
+    consumer = newer.service(world, "consumers.totals", "new")
+    consumer.says("the schema of the log is 1, not 2; run the migration that upgrades it")
+    newer.add("0011_log.py", OF_THE_LOG.format(11, 10, ends=False, serves_from=1)).migrate(world)
+    consumer.says("stands at")
+    old.append(world.service("consumers.totals", "consumer0").says("stands at"))
+    world.take(1, 2)
+    eventually(lambda: {*map(world.standing, ("consumer0", "new"))} == {world.truth}, "all rides")
+    newer.add("0012_log.py", OF_THE_LOG.format(12, 11, ends=True, serves_from=2))
+    migration = newer.service(world, "migrations")
+    migration.says("0012 waits: processes that are older than 2 have to end: ")
+    for process in old:
+        assert migration.process.poll() is None
+        assert process.stop() == 0
+    assert migration.ends() == 0
+    late = world.service("consumers.totals", "consumer0")
+    late.says("the schema of the log is 2, newer than this code, of 1, which it does not serve")
+    assert consumer.stop() == 0
+
+
 def test_a_process_that_comes_while_its_service_ends_waits(world: World) -> None:
     with transaction(world) as migration:
         migration.execute(

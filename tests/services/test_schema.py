@@ -233,3 +233,13 @@ def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(worl
         "not migrated: the database's schema is 9999, newer than this code, of 0010, which it does"
         " not serve; install the newer code\n"
     )
+
+
+def test_a_role_that_was_given_no_rights_is_told_what_gives_them(world: World) -> None:
+    said = (
+        "denied for table schema_versions: python -m migrations.rights gives each role its rights"
+    )
+    with world.connection.transaction(force_rollback=True):
+        world.connection.execute("CREATE ROLE clerk; SET LOCAL ROLE clerk", prepare=False)
+        with pytest.raises(Unavailable, match=said):
+            revisions.require_schema(world.connection)

@@ -119,9 +119,9 @@ class Deployed:
         return world.service(module, *arguments, **self.environment(name)).ends() == 0
 
 
-def secrets() -> dict[str, str]:
-    """What deploy/secrets makes."""
-    made = subprocess.run([SECRETS], capture_output=True, text=True, check=True).stdout
+def secrets(*log: str) -> dict[str, str]:
+    """What deploy/secrets makes; with the log's URL, also that of each user."""
+    made = subprocess.run([SECRETS, *log], capture_output=True, text=True, check=True).stdout
     return dict(line.split("=", 1) for line in made.splitlines())
 
 

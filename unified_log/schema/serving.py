@@ -25,6 +25,7 @@ HOLD = """
     FROM unnest(%s::integer[], %s::integer[]) held (lock, revision)
 """
 VERSIONS = "SELECT component, revision, serves_from, digest FROM schema_versions"
+OWNER = "connect as the owner of the log's tables"
 ENDS = "a migration is ending the service of this code, of {}; install the newer code"
 
 
@@ -55,6 +56,7 @@ class Component(NamedTuple):
     absent: str  # what to say where there is none
     upgrade: str  # what a person does about an older one
     digits: int = 1
+    rights: str = OWNER  # what a person does where a role may not know what a database has
 
     def number(self, revision: int) -> str:
         """A revision as people write it."""
@@ -117,7 +119,7 @@ def _require_held(row: Any, components: Sequence[Component]) -> None:
 
 def check(connection: psycopg.Connection, *components: Component) -> None:
     """Raise NoSchema, or Unavailable, unless the database serves this code. One round trip."""
-    found = versions(connection)
+    found = versions(connection, components[0].rights)
     for component in components:
         if component.name not in found:
             if one_row(connection.execute("SELECT current_schema()", prepare=False))[0] is None:
@@ -129,7 +131,7 @@ def check(connection: psycopg.Connection, *components: Component) -> None:
             raise (NotServed if ended else Unavailable)(why)
 
 
-def versions(connection: "psycopg.Connection[Any]") -> dict[str, Version]:
+def versions(connection: "psycopg.Connection[Any]", rights: str = OWNER) -> dict[str, Version]:
     """What the database has, by component. Raises Unavailable where this role may not know.
 
     A transaction that is open goes on, whatever is found.
@@ -144,6 +146,5 @@ def versions(connection: "psycopg.Connection[Any]") -> dict[str, Version]:
     except (errors.UndefinedTable, errors.UndefinedColumn):
         return {}
     except errors.InsufficientPrivilege as error:
-        said = database.why(error)
-        raise Unavailable(f"{said}: connect as the owner of the log's tables") from None
+        raise Unavailable(f"{database.why(error)}: {rights}") from None
     return {name: Version(*rest) for name, *rest in rows}

@@ -42,6 +42,19 @@ MUTANTS = [
         "        return False\n",
         tests="services/test_schema.py::test_a_schema_that_was_changed_since_is_told_from_this_one",
     ),
+    serving(
+        "a role without rights is told to be the owner",
+        "versions(connection, components[0].rights)\n",
+        "versions(connection)\n",
+        tests="services/test_schema.py::test_a_role_that_was_given_no_rights_is_told_what_gives_them",
+    ),
+    Mutant(
+        "older code of the library is not waited for",
+        "session.execute(EXCLUDE, [component.lock,",
+        "session.execute(EXCLUDE, [APPLICATION.lock,",
+        "migrations/waiting.py",
+        f"{COMPATIBLE}::test_a_second_revision_of_the_library_serves_the_first_until_it_ends_that",
+    ),
     waiting(
         "a migration waits for a lock as long as it takes",
         'LOCK_TIMEOUT = "300ms"\n',
