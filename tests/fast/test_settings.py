@@ -128,7 +128,9 @@ def test_another_scheme_is_told_from_a_bad_port() -> None:
 
 
 def test_an_option_that_no_sentinel_has_is_told_from_those_that_it_has() -> None:
-    with pytest.raises(ValueError, match="username; for Sentinels, each with sentinel_ before it, too"):
+    with pytest.raises(
+        ValueError, match="username; for Sentinels, each with sentinel_ before it, too"
+    ):
         urls.redis("redis+sentinel://a:1/n?sentinel_user=me")
 
 
