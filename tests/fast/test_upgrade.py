@@ -95,6 +95,6 @@ def test_the_last_release_is_the_newest_that_the_changelog_names_with_its_commit
 
 
 def test_what_git_refuses_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(OSError, match="^fatal: not a valid object name: nonsense$"):
+    with pytest.raises(OSError, match=r"^fatal: .*nonsense"):
         export("nonsense", tmp_path / "tree")
     assert not any(capfd.readouterr())
