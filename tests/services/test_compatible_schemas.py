@@ -88,6 +88,7 @@ def test_processes_go_on_beside_a_newer_schema_that_serves_them(
     migration = world.service("migrations")
     assert migration.ends() == 0
     assert "the schema is 0011, newer than this code" in migration.output.read_text()
+    assert "the schema is up to date for this code, of 0010" in migration.output.read_text()
 
 
 def test_newer_code_waits_for_its_schema(world: World, newer: Release) -> None:

@@ -145,5 +145,6 @@ def versions(connection: "psycopg.Connection[Any]") -> dict[str, Version]:
         return {}
     except errors.InsufficientPrivilege as error:
         said = database.why(error)
-        raise Unavailable(f"{said}: connect as the owner of the log's tables") from None
+        asks = "connect as the owner of the log's tables, or have it give this role its rights"
+        raise Unavailable(f"{said}: {asks}") from None
     return {name: Version(*rest) for name, *rest in rows}
