@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import upgrade
 from rocket_rides import service, settings
+from rocket_rides.revisions import APPLICATION
 from unified_log import database, errors, process, waiting
 
 DAMAGED = "somebody changed the schema by hand; restore it, or start with an empty database"
@@ -34,7 +35,8 @@ def main() -> None:
     def session(_progress: waiting.Progress) -> None:
         nonlocal done
         upgrade(config.postgres_url, config.cell, wait)
-        logger.info("the schema is up to date")
+        here = APPLICATION.number(APPLICATION.revision)
+        logger.info("the schema is up to date for this code, of %s", here)
         done = True
         stop.ask()
 

@@ -32,7 +32,9 @@ def main() -> None:
             connection.execute(ALONE, [Lock.MIGRATION])
             connection.execute(RIGHTS.read_text().encode(), prepare=False)
     except (psycopg.Error, errors.Unavailable) as error:
-        raise SystemExit(f"no rights were given: {database.why(error)}") from None
+        denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        advice = ": run it as the tables' owner" if denied else ""
+        raise SystemExit(f"no rights were given: {database.why(error)}{advice}") from None
     logger.info("each role has its rights")
 
 

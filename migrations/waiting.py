@@ -28,14 +28,18 @@ BLOCKERS = """
     FROM pg_stat_activity
     WHERE pid = ANY (pg_blocking_pids(%s)) ORDER BY xact_start NULLS LAST
 """
-# Sessions of older code, which hold its lock (`unified_log.schema.serving`).
+# Sessions of older code, which hold its lock (`unified_log.schema.serving`); a pool's are one line.
+# This session may hold some of these locks itself by now.
 OLDER = """
-    SELECT pid, application_name, objid::integer,
-           coalesce(to_char(backend_start, '", since "HH24:MI:SS" UTC"'), '')
+    SELECT application_name, objid::integer,
+           CASE count(*) WHEN 1 THEN 'pid ' || min(pid) ELSE count(*) || ' sessions' END,
+           coalesce(', at ' || host(client_addr), '')
+           || coalesce(to_char(min(backend_start), '", since "HH24:MI:SS" UTC"'), '')
     FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %s AND objid::integer < %s
       AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    ORDER BY backend_start
+      AND pid <> pg_backend_pid()
+    GROUP BY application_name, objid, client_addr ORDER BY min(backend_start)
 """
 EXCLUDE = """
     SELECT bool_and(pg_try_advisory_xact_lock(%s, each)) FROM generate_series(1, %s - 1) each
@@ -59,8 +63,8 @@ def exclude_older(
         return
     older = session.execute(OLDER, [component.lock, serves_from])
     found = [
-        f"{name} (pid {pid}, of {component.number(revision)}{since})"
-        for pid, name, revision, since in older
+        f"{name} ({sessions}, of {component.number(revision)}{place})"
+        for name, revision, sessions, place in older
     ]
     raise InTheWay(
         f"processes that are older than {component.number(serves_from)} have to end: "

@@ -29,6 +29,8 @@ REDIS_OPTIONS = {
     "ssl_password",
     "username",
 }
+REDIS_SCHEMES = "redis://", "rediss://", "unix://"
+REDIS_FORMS = f"{', '.join(REDIS_SCHEMES)}, rediss+sentinel:// or redis+sentinel://"
 UNQUOTED = "a /, ?, # or % in a user's name or a password must be percent-encoded"
 
 
@@ -66,6 +68,8 @@ def redis(url: str) -> str:
         for each in (asked.server, *asked.sentinels):
             redis(each)
         return url
+    if not url.startswith(REDIS_SCHEMES):
+        raise ValueError(f"{REDIS_FORMS} is expected")
     parts = urlsplit(url)
     try:
         _ = parts.port
@@ -74,7 +78,8 @@ def redis(url: str) -> str:
     given = parse_url(url)  # type: ignore[no-untyped-call]
     if not {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)} <= REDIS_OPTIONS:
         known = ", ".join(sorted(REDIS_OPTIONS))
-        raise ValueError(f"only these of its options can be set: {known}; {UNQUOTED}")
+        own = "for Sentinels, each with sentinel_ before it, too"
+        raise ValueError(f"only these of its options can be set: {known}; {own}; {UNQUOTED}")
     if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?/?", parts.path):
         raise ValueError("its path must be the number of a database, such as /0")
     try:

@@ -12,4 +12,4 @@ done
 sed "$edits" "${DEPLOY:-/deploy}/redis/users.acl" > "$users"
 server=$1
 shift
-exec "$server" --aclfile "$users" "$@"
+exec "$server" "$@" --aclfile "$users" # a configuration file comes first

@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 import psycopg
 
+from lab.arguments import positive
 from lab.benchmarks import fleet, load
 from lab.benchmarks.stand import Stand, say, stand, value
 from lab.blocks import table
@@ -32,6 +33,7 @@ CLIENTS = 16  # each has one request under way at most
 POLL = 0.002  # seconds between looks at the checkpoints
 PATIENCE = 60.0  # seconds until a ride is taken to be lost
 ENDS = 0.1  # the first and the last of the time, which are compared
+FEWEST = 20  # rides in each of them
 RATINGS = ["consumers.ratings", "ratings0"]
 # The row of each table that a process reads in every batch.
 ROWS = {
@@ -55,10 +57,12 @@ Cells = list[list[str]]
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser("python -m lab.benchmarks.snapshot", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--rate", type=float, default=200, help="rides a second")
+    parser.add_argument("--seconds", type=positive, default=600)
+    parser.add_argument("--rate", type=positive, default=200, help="rides a second")
     parser.add_argument("--no-snapshot", action="store_true", help="nobody holds one")
     given = parser.parse_args()
+    if given.seconds * ENDS * given.rate < FEWEST:
+        parser.error("that is too few rides to compare the first and the last of them")
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the servers, too
     with stand() as servers, contextlib.ExitStack() as exits:
         port, processes = exits.enter_context(fleet.fleet(servers))

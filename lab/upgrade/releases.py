@@ -38,7 +38,7 @@ def named_in(changelog: str) -> tuple[str, str] | None:
 def made(folder: Path, commit: str | None = None) -> Releases:
     """Write the trees into `folder`; `commit` stands for the last release.
 
-    Raises subprocess.CalledProcessError, or OSError where there is no git.
+    Raises OSError where git has none.
     """
     last, following, later = (folder / name for name in ("last", "next", "later"))
     release = named_in((PROJECT / "CHANGELOG.md").read_text())
@@ -60,12 +60,20 @@ def made(folder: Path, commit: str | None = None) -> Releases:
 
 def changed_since(commit: str) -> bool:
     """Whether a revision of the schema was changed or removed since that commit."""
-    compare = ["git", "diff", "--name-only", "--no-renames", "--diff-filter=MD", commit, "--"]
-    return bool(subprocess.check_output([*compare, *FROZEN], cwd=PROJECT))
+    compare = ("diff", "--name-only", "--no-renames", "--diff-filter=MD", commit, "--")
+    return bool(git(*compare, *FROZEN))
 
 
 def export(commit: str, folder: Path) -> None:
     """Write the files of a commit."""
     folder.mkdir()
-    archived = subprocess.check_output(["git", "archive", commit], cwd=PROJECT)  # noqa: S607
-    subprocess.run(["tar", "--extract"], input=archived, cwd=folder, check=True)  # noqa: S607
+    subprocess.run(["tar", "--extract"], input=git("archive", commit), cwd=folder, check=True)  # noqa: S607
+
+
+def git(*words: str) -> bytes:
+    """What git prints. Raises OSError with the first line of what it complains of."""
+    done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, check=False)  # noqa: S607
+    if done.returncode:
+        [said, *_] = done.stderr.decode(errors="replace").splitlines() or ["git fails"]
+        raise OSError(said)
+    return done.stdout

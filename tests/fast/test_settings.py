@@ -54,6 +54,7 @@ BAD = {
         redis+sentinel://me:secret/@h:1/n redis+sentinel://me:1/secret@h:1/n
         redis+sentinel://me:1/secret@h redis+sentinel://me:a?secret@h:1/n
         redis+sentinel://h:1/n?foo=bar redis+sentinel://h:1/n?sentinel_foo=bar
+        redis+sentinel+ssl://a:1,b:2/n/0 sentinel://a:1,b:2/n redis+sentinel:a:1/n
         redis+sentinel://h:1/n?ssl_cert_reqs=none rediss+sentinel://h:1/n?ssl_cert_reqs=banana
     """,
     "RECEIPT_URL": """
@@ -119,6 +120,18 @@ def test_a_password_that_was_not_quoted_is_not_shown(password: str) -> None:
     with pytest.raises(ValueError, match="query parameter") as refused:
         urls.postgres(f"postgresql://u:{password}@host/db")
     assert '"' not in str(refused.value).replace('"="', "")
+
+
+def test_another_scheme_is_told_from_a_bad_port() -> None:
+    with pytest.raises(ValueError, match=re.escape("or redis+sentinel://")):
+        urls.redis("redis+sentinel+ssl://a:1,b:2/n/0")
+
+
+def test_an_option_that_no_sentinel_has_is_told_from_those_that_it_has() -> None:
+    with pytest.raises(
+        ValueError, match="username; for Sentinels, each with sentinel_ before it, too"
+    ):
+        urls.redis("redis+sentinel://a:1/n?sentinel_user=me")
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "udp", "sctp"])

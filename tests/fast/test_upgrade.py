@@ -1,12 +1,13 @@
 """The drill of an upgrade: what it compares can fail it, and which release it takes."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from lab.chaos.clients import Refused
 from lab.pauses import longest
-from lab.upgrade.releases import named_in
+from lab.upgrade.releases import export, named_in
 from lab.upgrade.verdict import LONGER, LONGEST, MOST_REFUSED, Step, findings, shown
 
 SAID = """\
@@ -114,3 +115,9 @@ def test_a_pause_counts_in_full_where_a_step_has_only_a_part_of_it() -> None:
 def test_the_last_release_is_the_newest_that_the_changelog_names_with_its_commit() -> None:
     assert named_in(SAID) == ("1.1.0", "0123abcd")
     assert named_in("## [Unreleased]\n") is None
+
+
+def test_what_git_refuses_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(OSError, match=r"^fatal: .*nonsense"):
+        export("nonsense", tmp_path / "tree")
+    assert not any(capfd.readouterr())

@@ -208,6 +208,10 @@ def test_a_handler_that_has_no_recount_of_its_own_may_start_over(fleet: Fleet) -
 
 def test_rights_can_be_given_again(fleet: Fleet) -> None:
     fleet.deployed.once(fleet.world, "rights")
+    given = fleet.deployed.environment("api")
+    by_another = fleet.world.service("migrations.rights", **given)
+    assert by_another.ends() == 1
+    assert "run it as the tables' owner" in by_another.output.read_text()
 
 
 def test_without_a_password_no_server_starts(

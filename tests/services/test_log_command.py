@@ -190,3 +190,17 @@ def test_a_lost_redis_and_a_key_that_is_no_stream_are_one_clear_line(world: Worl
     world.log().redis.set(world.stream, "no stream")
     for options in ([], ["--follow"], ["--pending"]):
         assert run(world, *options) == (1, [f"{world.stream} is no stream"])
+
+
+def test_a_user_without_a_right_to_the_log_learns_which_log_that_is(world: World) -> None:
+    """It may be another one than people think, since STREAM_NAME has a default."""
+    server = world.log().redis
+    server.execute_command("ACL", "SETUSER", "narrow", "on", ">p", "~other", "+@all")
+    url = world.settings["REDIS_URL"]
+    try:
+        as_narrow = f"{url}{'&' if '?' in url else '?'}username=narrow&password=p"
+        status, [line] = run(world, REDIS_URL=as_narrow)
+    finally:
+        server.execute_command("ACL", "DELUSER", "narrow")
+    assert (status, line.partition(": ")[0]) == (1, world.stream)
+    assert "NOPERM" in line

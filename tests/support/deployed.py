@@ -96,11 +96,13 @@ class Deployed:
         with (deploy / "redis/users.acl").open("a") as users:
             users.write(f"user {ADMIN} on >{ADMIN} ~* &* +@all\n")
         shell, start = SERVICES["redis"]["entrypoint"]
-        command = [shell, self.local(start), program, *SERVICES["redis"]["command"][1:]]
+        own_file = self.folder / "redis.conf"  # as servers outside of containers have
+        own_file.write_text(f"bind 127.0.0.1\nport {self.redis_port}\ndir {self.folder}\n")
+        options = [str(own_file), *SERVICES["redis"]["command"][1:]]
+        command = [shell, self.local(start), program, *options]
         own = {"DEPLOY": str(deploy), "TMPDIR": str(self.folder), "PATH": os.environ["PATH"]}
-        options = ["--bind", "127.0.0.1", "--port", str(self.redis_port), "--dir", str(self.folder)]
         with (self.folder / "redis.log").open("wb") as output:
-            server = subprocess.Popen([*command, *options], env=self.env | own, stdout=output)
+            server = subprocess.Popen(command, env=self.env | own, stdout=output)
         try:
             with self.client(ADMIN, ADMIN) as client:
                 yield client

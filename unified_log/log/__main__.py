@@ -134,9 +134,8 @@ def main() -> None:
         absent = config.why_absent(config.log_url)
         raise SystemExit(absent or f"Redis can't be reached: {reason}") from None
     except redis.RedisError as error:
-        is_other = "WRONGTYPE" in str(error)
-        name = words.escaped(config.stream_name)
-        raise SystemExit(f"{name} is no stream" if is_other else in_one_line(error)) from None
+        why = " is no stream" if "WRONGTYPE" in str(error) else f": {in_one_line(error)}"
+        raise SystemExit(f"{words.escaped(config.stream_name)}{why}") from None
     except Refused as reason:
         raise SystemExit(in_one_line(reason)) from None
     except places.Backwards as refusal:

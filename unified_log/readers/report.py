@@ -61,7 +61,7 @@ class Report:
                 logger.info("%s counts %s %d, which was held out", self._name, type_, position)
         if done.rewound:
             logger.warning(
-                "%s: the log was wiped or restored; reading it again from its start", self._name
+                "%s: the log was wiped, restored or failed over; reading it again", self._name
             )
         if done.skipped:
             skipped = count(done.skipped, "record")

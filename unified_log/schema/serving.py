@@ -25,7 +25,7 @@ HOLD = """
     FROM unnest(%s::integer[], %s::integer[]) held (lock, revision)
 """
 VERSIONS = "SELECT component, revision, serves_from, digest FROM schema_versions"
-OWNER = "connect as the owner of the log's tables"
+OWNER = "connect as the owner of the log's tables, or have it give this role its rights"
 ENDS = "a migration is ending the service of this code, of {}; install the newer code"
 
 
