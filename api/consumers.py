@@ -17,7 +17,7 @@ CONSUMERS = """
         FROM standings(100000) JOIN current_checkpoints USING (kind, name)
         UNION ALL
         SELECT 'group', 'receipts', position, NULL,
-               (SELECT coalesce(sum(entries_ignored), 0)::bigint FROM receipts_workers), pending,
+               (SELECT entries_ignored::bigint FROM receipts_done), pending,
                CASE WHEN oldest_at IS NULL THEN 0
                     WHEN isfinite(oldest_at)
                     THEN greatest(0, round(extract(epoch FROM now() - oldest_at), 3)) END,
