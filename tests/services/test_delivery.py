@@ -47,8 +47,8 @@ def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(
 def test_what_comes_while_receipts_are_taken_is_not_forgotten(
     staff: Staff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next look takes it, and not only the one that looks at all."""
-    monkeypatch.setattr("consumers.receipts.delivery.LOOK_AT_ALL_EVERY", 3600)
+    """The next look takes it, and not only the one that looks back."""
+    monkeypatch.setattr("consumers.receipts.delivery.LOOK_BACK_EVERY", 3600)
     worker = staff.worker("one")
     sent(staff.world, 1)
     worker.until(lambda: staff.outcomes() == 1)
