@@ -74,8 +74,8 @@ KEEP_MALFORMED = """
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
 # A look back, once a second, begins where something can be due, unless clocks were set; so does a
-# new session. A look at all, once a minute, finds what is due even then. The schema's `receipts_lag`
-# begins where a look back does, in the same words.
+# new session. A look at all, once a minute, finds what is due even then. The schema's
+# `receipts_lag` begins where a look back does, in the same words.
 #
 # A receipt that has had all of its attempts, the last without a known end, or has had more than are
 # allowed now, is taken, too: not to be sent, but to be given up, which is no attempt. A row whose
