@@ -45,6 +45,15 @@ MUTANTS = [
         tests=CHEAP,
     ),
     Mutant(
+        "what a worker counts while its other loop counts is lost",
+        "version >= (\n            SELECT version FROM receipts_workers WHERE name = %(worker)s\n"
+        "            ORDER BY version DESC LIMIT 1\n        ) AND (",
+        "version = (\n            SELECT version FROM receipts_workers WHERE name = %(worker)s\n"
+        "            ORDER BY version DESC LIMIT 1\n        ) AND (",
+        file="consumers/receipts/statements.py",
+        tests=WRITERS + "test_what_two_loops_of_a_worker_count_at_the_same_time_counts_twice",
+    ),
+    Mutant(
         "a worker looks back no further than it has looked before",
         "ALL if look_at_all else None if look_back else self._begin_at",
         "ALL if look_at_all else self._begin_at",
