@@ -6,8 +6,8 @@ from sqlalchemy import Connection, text
 
 Answer = dict[str, Any]
 
-# The receipts stand in no checkpoint: they are the group, whose lag is in rides. MATERIALIZED: within
-# the arm of the UNION, the recursion of `receipts_done` makes the planner look through all rides.
+# The receipts stand in no checkpoint: they are the group, whose lag is in rides. MATERIALIZED: with
+# the recursion of `receipts_done` in its place, the planner makes a plan that takes seconds.
 CONSUMERS = """
     WITH done AS MATERIALIZED (SELECT * FROM receipts_done)
     SELECT kind, name, total_distance, ratings, stars, position, last_ride_id, last_redis_id,
