@@ -184,7 +184,7 @@ receipts_told AS (
     SELECT json_build_object(
         'workers', (SELECT count(DISTINCT name) FROM sessions
                     WHERE starts_with(name, 'receipts ')),
-        'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
+        'delivered', done.delivered, 'swept', done.swept, 'given_up', done.dead,
         'entries_ignored', done.entries_ignored, 'entries_malformed', done.entries_malformed,
         'entries_passed', done.entries_passed,
         'dead', (SELECT count(*) FROM (
@@ -207,13 +207,7 @@ receipts_told AS (
             ORDER BY ride_id DESC LIMIT 20
         ) newest)
     ) AS told
-    FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
-                 coalesce(sum(dead), 0) AS given_up,
-                 coalesce(sum(entries_ignored), 0) AS entries_ignored,
-                 coalesce(sum(entries_malformed), 0) AS entries_malformed,
-                 coalesce(sum(entries_passed), 0) AS entries_passed
-          FROM receipts_workers) done
-    LEFT JOIN receipts_lag(%(limit)s) lag ON true
+    FROM receipts_done done LEFT JOIN receipts_lag(%(limit)s) lag ON true
 ),
 
 -- Kind by kind, from the index alone.

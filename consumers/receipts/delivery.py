@@ -22,11 +22,11 @@ from consumers.receipts.verdict import Kind, Verdict, one_line
 from unified_log.words import count
 
 # Seconds.
-LOOK_AT_ALL_EVERY = 1.0  # see TAKE
+LOOK_BACK_EVERY, LOOK_AT_ALL_EVERY = 1.0, 60.0  # see TAKE
 HELD_PAUSE = 0.05  # of a worker that ends, until it tries again to save what is held
 SOON = 0.002  # until the first look for what the streamer has sent and is about to commit
 
-RARELY = 20  # the next look at the whole queue waits for this many times what the last one took
+RARELY = 20  # the next look back, or at all, waits for this many times what the last one took
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
 TOO_LATE = Verdict(Kind.STOPPED, "the lease ran out before anything was sent")
@@ -48,9 +48,9 @@ class Delivery:
         self._ended: list[Ended] = []
         self._held: list[Ended] = []  # whose rows somebody holds
         self._woken = asyncio.Event()
-        # On the monotonic clock: when something may be due, as far as is known; when the whole
-        # queue is looked at next. Once all that was due is taken, the next look is in `_pause` s.
-        self._look_at = self._look_at_all_at = 0.0
+        # On the monotonic clock: when something may be due, as far as is known; when to look back,
+        # or at the whole queue. Once all that was due is taken, the next look is in `_pause` s.
+        self._look_at = self._look_back_at = self._look_at_all_at = 0.0
         self._pause = math.inf
 
     def has_news(self, settled: bool = True) -> None:
@@ -116,19 +116,24 @@ class Delivery:
         """Take as many as may be sent now, if there may be any."""
         now, room = time.monotonic(), self._room
         looks_at_all = now >= self._look_at_all_at
-        if room <= 0 or (now < self._look_at and not looks_at_all):
+        looks_back = looks_at_all or now >= self._look_back_at
+        if room <= 0 or (now < self._look_at and not looks_back):
             return
         self._look_at = math.inf
         try:
             attempts = await queue.take(  # meanwhile there may be news
                 room,
                 quarantined=not any(attempt.is_quarantined for attempt in self.in_flight),
+                look_back=looks_back,
                 look_at_all=looks_at_all,
             )
-        finally:
-            if looks_at_all:  # also if it failed: most of the time is for looks at what is new
-                pause = max(LOOK_AT_ALL_EVERY, RARELY * (time.monotonic() - now))
-                self._look_at_all_at = time.monotonic() + pause
+        finally:  # also if it failed: most of the time is for looks at what is new
+            ended = time.monotonic()
+            pause = RARELY * (ended - now)
+            if looks_back:
+                self._look_back_at = ended + max(LOOK_BACK_EVERY, pause)
+            if looks_at_all:
+                self._look_at_all_at = ended + max(LOOK_AT_ALL_EVERY, pause)
         for attempt in attempts:
             if attempt.is_exhausted:
                 self._ended.append((attempt, give_up(attempt)))
@@ -151,7 +156,7 @@ class Delivery:
         now = time.monotonic()
         due = [self._upkeep.due]
         if self._room > 0:
-            due += [self._look_at, self._look_at_all_at]
+            due += [self._look_at, self._look_back_at, self._look_at_all_at]
         elif not self.in_flight:
             due.append(now + self.breaker.pause)
         return max(0.0, min(due) - now)

@@ -100,12 +100,18 @@ class Queue:
         return await cursor.fetchall()
 
     async def take(
-        self, room: int, *, quarantined: bool = False, look_at_all: bool = False
+        self,
+        room: int,
+        *,
+        quarantined: bool = False,
+        look_back: bool = False,
+        look_at_all: bool = False,
     ) -> list[Attempt]:
         """Lease up to `room` receipts that are due, the oldest first.
 
-        If `look_at_all`, of the whole queue; else of those that fell due since the last look. One
-        of them may be `quarantined`: it has lost its workers before.
+        Of those that fell due since the last look; if `look_back`, since something can be due; if
+        `look_at_all`, of the whole queue. One of them may be `quarantined`: it has lost its workers
+        before.
         """
         deadline = time.monotonic() + self.lease
         lease = uuid4()
@@ -113,7 +119,7 @@ class Queue:
             statements.TAKE,
             room=room,
             quarantined=int(quarantined),
-            begin_at=ALL if look_at_all else self._begin_at,
+            begin_at=ALL if look_at_all else None if look_back else self._begin_at,
             lease=lease,
             seconds=self.lease,
         )

@@ -15,6 +15,12 @@ What a crash before or after a statement leaves behind is said above it.
 # In seconds; no lease and no delay is as long. TAKE and MAKE_DUE have this number, too.
 LONGEST_WAIT = 600.0
 
+# The row in which a worker counts what it does: two processes of one name have one.
+MAKE_WORKER = """
+    INSERT INTO receipts_workers (name) SELECT %(worker)s
+    WHERE NOT EXISTS (SELECT FROM receipts_workers WHERE name = %(worker)s) ON CONFLICT DO NOTHING
+"""
+
 # Puts the rides of log entries into the inbox; the entries are acknowledged afterwards. A crash
 # before it leaves them pending. So does one after it: then whoever claims them inserts nothing.
 #
@@ -28,11 +34,13 @@ INBOX = """
         ) AS entry (id, traceparent, tracestate) USING (id) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, entries_ignored, entries_passed)
-        SELECT %(worker)s, %(ignored)s, %(passed)s WHERE %(ignored)s > 0 OR %(passed)s > 0
-        ON CONFLICT (name) DO UPDATE SET
-            entries_ignored = worker.entries_ignored + excluded.entries_ignored,
-            entries_passed = worker.entries_passed + excluded.entries_passed
+        UPDATE receipts_workers SET version = version + 1,
+            entries_ignored = entries_ignored + %(ignored)s,
+            entries_passed = entries_passed + %(passed)s
+        WHERE name = %(worker)s AND version >= (
+            SELECT version FROM receipts_workers WHERE name = %(worker)s
+            ORDER BY version DESC LIMIT 1
+        ) AND (%(ignored)s > 0 OR %(passed)s > 0)
     )
     SELECT count(*) FROM queued
 """
@@ -45,10 +53,11 @@ KEEP_MALFORMED = """
         VALUES ('receipts', %(group)s, %(redis_id)s, %(fields)s, %(reason)s)
         ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING RETURNING id
     )
-    INSERT INTO receipts_workers AS worker (name, entries_malformed)
-    SELECT %(worker)s, count(*) FROM kept HAVING count(*) > 0
-    ON CONFLICT (name) DO UPDATE SET
-        entries_malformed = worker.entries_malformed + excluded.entries_malformed
+    UPDATE receipts_workers SET version = version + 1, entries_malformed = entries_malformed + 1
+    WHERE name = %(worker)s AND version >= (
+        SELECT version FROM receipts_workers WHERE name = %(worker)s
+        ORDER BY version DESC LIMIT 1
+    ) AND EXISTS (SELECT FROM kept)
 """
 
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
@@ -64,8 +73,9 @@ KEEP_MALFORMED = """
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
-# A new session, which knows of none, begins where something can be due, unless clocks were set. The
-# schema's `receipts_lag` begins there, too, in the same words.
+# A look back, once a second, begins where something can be due, unless clocks were set; so does a
+# new session. A look at all, once a minute, finds what is due even then. The schema's
+# `receipts_lag` begins where a look back does, in the same words.
 #
 # A receipt that has had all of its attempts, the last without a known end, or has had more than are
 # allowed now, is taken, too: not to be sent, but to be given up, which is no attempt. A row whose
@@ -158,12 +168,18 @@ SAVE = """
           AND (decided = 'delivered' OR receipts.lease = ended.lease)
         RETURNING receipts.ride_id, decided
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, delivered, dead)
-        SELECT %(worker)s, count(*) FILTER (WHERE decided = 'delivered'),
-               count(*) FILTER (WHERE decided = 'dead')
-        FROM saved HAVING count(decided) > 0
-        ON CONFLICT (name) DO UPDATE SET
-            delivered = worker.delivered + excluded.delivered, dead = worker.dead + excluded.dead
+        UPDATE receipts_workers SET version = version + 1,
+            delivered = receipts_workers.delivered + done.delivered,
+            dead = receipts_workers.dead + done.dead
+        FROM (
+            SELECT count(*) FILTER (WHERE decided = 'delivered') AS delivered,
+                   count(*) FILTER (WHERE decided = 'dead') AS dead
+            FROM saved HAVING count(decided) > 0
+        ) done
+        WHERE name = %(worker)s AND version >= (
+            SELECT version FROM receipts_workers WHERE name = %(worker)s
+            ORDER BY version DESC LIMIT 1
+        )
     )
     SELECT ride_id, decided, false AS is_held FROM saved
     UNION ALL
@@ -197,9 +213,12 @@ SWEEP = """
         SELECT id FROM page WHERE NOT EXISTS (SELECT FROM receipts WHERE ride_id = id) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, swept)
-        SELECT %(worker)s, count(*) FROM swept HAVING count(*) > 0
-        ON CONFLICT (name) DO UPDATE SET swept = worker.swept + excluded.swept
+        UPDATE receipts_workers SET version = version + 1, swept = swept + found.rides
+        FROM (SELECT count(*) AS rides FROM swept HAVING count(*) > 0) found
+        WHERE name = %(worker)s AND version >= (
+            SELECT version FROM receipts_workers WHERE name = %(worker)s
+            ORDER BY version DESC LIMIT 1
+        )
     ), looked AS (
         SELECT count(*) = %(page)s AS is_full,
                CASE WHEN count(*) = %(page)s THEN max(id) ELSE (SELECT upto FROM state) END AS upto

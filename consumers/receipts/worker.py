@@ -20,6 +20,7 @@ from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group, name_of
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
+from consumers.receipts.statements import MAKE_WORKER
 from rocket_rides import revisions, sessions, settings
 from rocket_rides.revisions import APPLICATION
 from unified_log import database, process, session_settings
@@ -127,10 +128,11 @@ class Worker:
 
     @contextmanager
     def _session(self, name: str) -> Iterator[psycopg.Connection]:
-        """One with a database that has our schema and may be written to."""
+        """One with a database that has our schema, may be written to, and knows this worker."""
         with database.connect(self._config.postgres_url, name, **SESSION) as connection:
             revisions.require_schema(connection, self._config.cell)
             database.require_writable(connection)
+            connection.execute(MAKE_WORKER, {"worker": self._name})
             yield connection
 
     @asynccontextmanager

@@ -21,7 +21,7 @@ ROLLUP = ["consumers.rollup"]
 WORKERS = (["consumers.receipts", "receipts0"], ["consumers.receipts", "receipts1"])
 # The ride up to which every total is exact; none until all consumers have a checkpoint.
 COUNTED = f"""
-    SELECT min(position) FROM checkpoints WHERE kind = 'total'
+    SELECT min(position) FROM current_checkpoints WHERE kind = 'total'
     HAVING count(*) = {len(TOTALS)}
 """
 # How many sessions of these names have completed a round.

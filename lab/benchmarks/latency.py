@@ -11,6 +11,8 @@ import heapq
 import random
 import select
 import time
+from collections import deque
+from collections.abc import Iterator
 from statistics import quantiles
 
 import psycopg
@@ -28,7 +30,7 @@ PAUSE = (0.02, 0.1)  # seconds between idle rides, random, so that they match no
 SECONDS = 5  # of each rate
 CLIENTS = 16  # each has one request under way at most
 POLL = 0.0005  # seconds between looks at the checkpoints
-PATIENCE = 10.0  # seconds
+PATIENCE = 60.0  # seconds until a ride is taken to be lost
 # Milliseconds, by percentile.
 GOALS: dict[str, dict[int, float]] = {
     "idle": {50: 4, 99: 10},
@@ -57,8 +59,9 @@ def measure(stand: Stand) -> list[Figure]:
         for _ in range(ROUNDS):
             limits.append(_by_hand(connection, log))
             runs["idle"].append(_one_at_a_time(port, connection))
-            runs["100 rides/s"].append(_steadily(port, connection, 100))
-            runs["1,000 rides/s"].append(_steadily(port, connection, 1000))
+            for rate, when in (100, "100 rides/s"), (1000, "1,000 rides/s"):
+                took = steadily(port, connection, rate, SECONDS)
+                runs[when].append([milliseconds for _, milliseconds in took])
     return [
         Figure(
             f"Ride to totals, {when}, p{percent}",
@@ -80,25 +83,31 @@ def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:
             time.sleep(random.uniform(*PAUSE))
             under_way = [(client.post(), time.perf_counter())]
             while under_way:
-                took += _counted(under_way, connection)
+                took += [milliseconds for _, milliseconds in _counted(under_way, connection)]
                 time.sleep(POLL)
     return took
 
 
-def _steadily(port: int, connection: psycopg.Connection, rate: int) -> Milliseconds:
-    """Post so many rides a second, on average, each when it is due and a client is free."""
-    took: Milliseconds = []
+def steadily(
+    port: int, connection: psycopg.Connection, rate: float, seconds: float, poll: float = POLL
+) -> Iterator[tuple[float, float]]:
+    """Post so many rides a second, on average, each when it is due and a client is free.
+
+    Yields the second in which each was answered, and the milliseconds to both totals. Raises
+    TimeoutError if one gets lost.
+    """
     under_way: list[Ride] = []
     asking: dict[int, load.KeepAlive] = {}  # by descriptor
     with contextlib.ExitStack() as exits:
-        free = [
+        # In turn: a connection on which nothing is asked for long is closed.
+        free = deque(
             exits.enter_context(contextlib.closing(load.KeepAlive(port))) for _ in range(CLIENTS)
-        ]
-        due = look_at = time.perf_counter()
-        until = due + SECONDS
+        )
+        start = due = look_at = time.perf_counter()
+        until = due + seconds
         while due < until or asking or under_way:
             if free and due < min(until, time.perf_counter()):
-                client = free.pop()
+                client = free.popleft()
                 client.send(load.RIDE)
                 asking[client.socket.fileno()] = client
                 due += random.expovariate(rate)
@@ -107,23 +116,24 @@ def _steadily(port: int, connection: psycopg.Connection, rate: int) -> Milliseco
                     heapq.heappush(under_way, (load.ride_id(answer), time.perf_counter()))
                     free.append(asking.pop(descriptor))
             if under_way and time.perf_counter() >= look_at:
-                took += _counted(under_way, connection)
-                look_at = time.perf_counter() + POLL
-    return took
+                for at, milliseconds in _counted(under_way, connection):
+                    yield at - start, milliseconds
+                look_at = time.perf_counter() + poll
 
 
-def _counted(under_way: list[Ride], connection: psycopg.Connection) -> Milliseconds:
-    """Take the rides that are in both totals off the heap; returns how long each took.
+def _counted(
+    under_way: list[Ride], connection: psycopg.Connection
+) -> Iterator[tuple[float, float]]:
+    """Take the rides that are in both totals off the heap; when each was answered, and its time.
 
     Raises TimeoutError if a ride gets lost.
     """
     counted, now = fleet.counted(connection), time.perf_counter()
-    took: Milliseconds = []
     while under_way and under_way[0][0] <= counted:
-        took.append((now - heapq.heappop(under_way)[1]) * 1000)
+        _, at = heapq.heappop(under_way)
+        yield at, (now - at) * 1000
     if under_way and now - under_way[0][1] > PATIENCE:
         raise TimeoutError(f"ride {under_way[0][0]} is not counted")
-    return took
 
 
 def _by_hand(connection: psycopg.Connection, log: Log) -> Milliseconds:

@@ -3,20 +3,13 @@
 As a pg_dump, or a session that somebody forgot, does: Postgres then keeps every dead version of the
 rows that each batch updates. Prints a table: how long rides take until both totals have them, what
 it takes to find the newest version of each of those rows, and the processors' time.
-
-For a comparison in pairs, copy this file into a checkout of other code: it looks which columns
-there are.
 """
 
 import argparse
 import contextlib
-import random
-import select
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator
 from statistics import quantiles
 from typing import Any
 
@@ -24,14 +17,12 @@ import psutil
 import psycopg
 
 from lab.arguments import positive
-from lab.benchmarks import fleet, load
-from lab.benchmarks.stand import Stand, say, stand, value
+from lab.benchmarks import fleet, latency
+from lab.benchmarks.stand import Stand, say, stand
 from lab.blocks import table
 from unified_log import database, session_settings
 
-CLIENTS = 16  # each has one request under way at most
 POLL = 0.002  # seconds between looks at the checkpoints
-PATIENCE = 60.0  # seconds until a ride is taken to be lost
 ENDS = 0.1  # the first and the last of the time, which are compared
 FEWEST = 20  # rides in each of them
 RATINGS = ["consumers.ratings", "ratings0"]
@@ -42,14 +33,10 @@ ROWS = {
     "consumer_states": "WHERE name = 'consumer0'",
     "rating_sums": "WHERE name = 'ratings0'",
     "receipts_state": "",
+    "receipts_workers": "WHERE name = 'receipts0'",
     "rollup_state": "",
 }
 NEWEST = "ORDER BY version DESC LIMIT 1"
-HAS_VERSION = """
-    SELECT count(*) FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'version'
-"""
-COUNTED = "SELECT min(position) FROM checkpoints WHERE kind = 'total'"
-COUNTED_BY_NEWEST = "SELECT min(position) FROM current_checkpoints WHERE kind = 'total'"
 
 Cells = list[list[str]]
 
@@ -88,7 +75,7 @@ def measure(
             holder.execute("SELECT FROM rides LIMIT 1")
         time.sleep(1)  # the consumer of ratings begins
         before, cpu = buffers(connection), cpu_seconds(processes)
-        took = list(rides(port, connection, given.rate, given.seconds))
+        took = list(latency.steadily(port, connection, given.rate, given.seconds, POLL))
         cpu = cpu_seconds(processes) - cpu
         after = buffers(connection)
     say(f"{len(took)} rides")
@@ -109,49 +96,11 @@ def measure(
     ]
 
 
-def rides(
-    port: int, connection: psycopg.Connection, rate: float, seconds: float
-) -> Iterator[tuple[float, float]]:
-    """Post so many rides a second; when each was answered, and the milliseconds to both totals."""
-    counted = COUNTED_BY_NEWEST if value(connection, HAS_VERSION, "checkpoints") else COUNTED
-    under_way: deque[tuple[int, float]] = deque()
-    asking: dict[int, load.KeepAlive] = {}  # by descriptor
-    with contextlib.ExitStack() as exits:
-        # In turn: a connection on which nothing is asked for long is closed.
-        free = deque(
-            exits.enter_context(contextlib.closing(load.KeepAlive(port))) for _ in range(CLIENTS)
-        )
-        start = due = look_at = time.perf_counter()
-        until = start + seconds
-        while due < until or asking or under_way:
-            if free and due < min(until, time.perf_counter()):
-                client = free.popleft()
-                client.send(load.RIDE)
-                asking[client.socket.fileno()] = client
-                due += random.expovariate(rate)
-            for descriptor in select.select([*asking], [], [], POLL / 4)[0]:
-                if answer := asking[descriptor].receive():
-                    under_way.append((load.ride_id(answer), time.perf_counter()))
-                    free.append(asking.pop(descriptor))
-            if under_way and time.perf_counter() >= look_at:
-                upto, now = value(connection, counted), time.perf_counter()
-                look_at = now + POLL
-                for _ in range(len(under_way)):
-                    ride, at = under_way.popleft()
-                    if ride <= upto:
-                        yield at - start, (now - at) * 1000
-                    elif now - at > PATIENCE:
-                        raise TimeoutError(f"ride {ride} is not counted")
-                    else:
-                        under_way.append((ride, at))
-
-
 def buffers(connection: psycopg.Connection) -> dict[str, int]:
     """How many buffers the newest version of each row takes to be read."""
     found = {}
     for name, where in ROWS.items():
-        newest = NEWEST if value(connection, HAS_VERSION, name) else ""
-        explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {name} {where} {newest}"
+        explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {name} {where} {NEWEST}"
         [[[told]]] = connection.execute(explain.encode()).fetchall()
         found[name] = touched(told["Plan"])
     return found

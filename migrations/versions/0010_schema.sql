@@ -170,7 +170,8 @@ INSERT INTO set_back_hooks VALUES ('set_back_receipts(bigint)');
 -- A row for each: one row for all would make them wait for each other. A dead letter that is
 -- replayed counts again: once more in `dead`, or also in `delivered`.
 CREATE TABLE receipts_workers (
-    name text PRIMARY KEY,
+    name text,
+    version bigint DEFAULT 0,
     delivered bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_delivered CHECK (delivered >= 0),
     dead bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_dead CHECK (dead >= 0),
@@ -182,8 +183,27 @@ CREATE TABLE receipts_workers (
     entries_malformed bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_entries_malformed CHECK (entries_malformed >= 0),
     entries_passed bigint NOT NULL DEFAULT 0
-        CONSTRAINT receipts_workers_entries_passed CHECK (entries_passed >= 0)
-) WITH (fillfactor = 50);
+        CONSTRAINT receipts_workers_entries_passed CHECK (entries_passed >= 0),
+    PRIMARY KEY (name, version)
+);
+
+-- What all of them have done. Name by name, from the last one down: there, too, the index finds the
+-- newest version of each first.
+CREATE VIEW receipts_done AS
+    WITH RECURSIVE workers (name) AS (
+        SELECT max(name) FROM receipts_workers
+        UNION ALL
+        SELECT (SELECT max(name) FROM receipts_workers WHERE name < workers.name)
+        FROM workers WHERE name IS NOT NULL
+    )
+    SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(dead), 0) AS dead,
+           coalesce(sum(swept), 0) AS swept,
+           coalesce(sum(entries_ignored), 0) AS entries_ignored,
+           coalesce(sum(entries_malformed), 0) AS entries_malformed,
+           coalesce(sum(entries_passed), 0) AS entries_passed
+    FROM workers CROSS JOIN LATERAL (
+        SELECT * FROM receipts_workers WHERE name = workers.name ORDER BY version DESC LIMIT 1
+    ) newest;
 
 -- What became of a receipt, in one word. A ride without a row is queued: nobody has begun an attempt.
 -- One whose lease has run out waits: its worker was lost. So does a dead one that is to be sent again.

@@ -125,7 +125,7 @@ def test_to_take_receipts_costs_little_beside_a_long_transaction(world: World) -
         for begin_at in (watermark, ALL):
             whole, *_ = explained(world, TAKE, take(begin_at))
             blocks[begin_at] = whole["Shared Hit Blocks"] + whole["Shared Read Blocks"]
-    # Only the look from the start, once a second, passes over what the snapshot keeps.
+    # Only the look from the start, once a minute, passes over what the snapshot keeps.
     assert blocks[ALL] > 10 * blocks[watermark]
     assert blocks[watermark] < 30 * ROOM
 

@@ -189,3 +189,15 @@ def test_a_checkpoint_that_is_gone_comes_back_to_its_reader(made: World) -> None
     assert made.connection.execute(add).rowcount == 1
     assert made.connection.execute(add).rowcount == 0
     assert made.value("SELECT count(*) FROM current_checkpoints") == 1
+
+
+def test_what_two_loops_of_a_worker_count_at_the_same_time_counts_twice(made: World) -> None:
+    made.connection.execute(statements.MAKE_WORKER, {"worker": "w"})
+    values = {"worker": "w", "rides": [], "traceparents": [], "tracestates": []}
+    values |= {"ignored": 1, "passed": 0}
+    with transaction(made) as first:
+        first.execute(statements.INBOX, values)
+        with waiting(made, statements.INBOX, values) as second:
+            first.commit()
+        assert second.result() == 1
+    assert made.value("SELECT entries_ignored FROM receipts_done") == 2

@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 
 from consumers.receipts.delivery import give_up
 from consumers.receipts.queue import Attempt, Ended, Outcomes, Queue
-from consumers.receipts.statements import INBOX
+from consumers.receipts.statements import INBOX, MAKE_WORKER
 from consumers.receipts.verdict import Kind, Verdict
 from tests.support.world import World
 from unified_log import database, session_settings
@@ -39,6 +39,7 @@ class Desk:
         self.connection = self.run(database.connect_async(world.postgres_url, name, **session))
         self.queue = Queue(self.connection, name, most, LEASE)
         self.start = world.start
+        self.run(self.connection.execute(MAKE_WORKER, {"worker": name}))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

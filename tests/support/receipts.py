@@ -15,6 +15,7 @@ from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group, name_of
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
+from consumers.receipts.statements import MAKE_WORKER
 from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World
@@ -153,6 +154,7 @@ class Colleague:
         """Connect to both servers, as at first or after an outage."""
         config, session = self._config, session_settings.NESTED_LOOPS
         self._reading = database.connect(config.postgres_url, f"inbox {self.name}", **session)
+        self._reading.execute(MAKE_WORKER, {"worker": self.name})
         self._log = Log(config.log_url, config.stream_name)
         group = Group(self._log, name_of(self._reading), self.name)
         has_news = self.delivery.has_news

@@ -38,6 +38,30 @@ MUTANTS = [
         tests=WRITERS + "test_who_locks_a_checkpoint_that_is_moving_sees_where_it_has_moved",
     ),
     Mutant(
+        "what a worker of the receipts counts keeps its version",
+        "SET version = version + 1,\n            entries_ignored",
+        "SET\n            entries_ignored",
+        file="consumers/receipts/statements.py",
+        tests=CHEAP,
+    ),
+    Mutant(
+        "what a worker counts while its other loop counts is lost",
+        "version >= (\n            SELECT version FROM receipts_workers WHERE name = %(worker)s\n"
+        "            ORDER BY version DESC LIMIT 1\n        ) AND (",
+        "version = (\n            SELECT version FROM receipts_workers WHERE name = %(worker)s\n"
+        "            ORDER BY version DESC LIMIT 1\n        ) AND (",
+        file="consumers/receipts/statements.py",
+        tests=WRITERS + "test_what_two_loops_of_a_worker_count_at_the_same_time_counts_twice",
+    ),
+    Mutant(
+        "a worker looks back no further than it has looked before",
+        "ALL if look_at_all else None if look_back else self._begin_at",
+        "ALL if look_at_all else self._begin_at",
+        file="consumers/receipts/queue.py",
+        tests="services/test_delivery.py::"
+        "test_what_fell_due_before_another_was_taken_is_found_soon",
+    ),
+    Mutant(
         "a loop of the rollup that waits for the other is overtaken",
         "WHERE version >= (SELECT version FROM rollup_state ORDER BY version DESC LIMIT 1)\n"
         "      AND generation = %s RETURNING complete_to",
