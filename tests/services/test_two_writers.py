@@ -193,7 +193,7 @@ def test_a_checkpoint_that_is_gone_comes_back_to_its_reader(made: World) -> None
 
 def test_what_two_loops_of_a_worker_count_at_the_same_time_counts_twice(made: World) -> None:
     made.connection.execute(statements.MAKE_WORKER, {"worker": "w"})
-    values = {"worker": "w", "rides": [], "traceparents": [], "tracestates": []}
+    values: dict[str, object] = {"worker": "w", "rides": [], "traceparents": [], "tracestates": []}
     values |= {"ignored": 1, "passed": 0}
     with transaction(made) as first:
         first.execute(statements.INBOX, values)
