@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,7 +195,7 @@ def test_a_lost_redis_and_a_key_that_is_no_stream_are_one_clear_line(world: Worl
 
 def test_a_user_without_a_right_to_the_log_learns_which_log_that_is(world: World) -> None:
     """It may be another one than people think, since STREAM_NAME has a default."""
-    server = world.log().redis
+    server: Any = world.log().redis
     server.execute_command("ACL", "SETUSER", "narrow", "on", ">p", "~other", "+@all")
     url = world.settings["REDIS_URL"]
     try:
