@@ -27,7 +27,7 @@ PAGES["README.md"] = README
 BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "cells/README.md", "deploy/README.md")
 OUTSIDE = {name: PROJECT / name for name in BESIDE}  # of docs/
 MOST_WORDS = {"README.md": 900, "docs/compared.md": 600, "CONTRIBUTING.md": 600, "SECURITY.md": 600}
-MOST_WORDS_IN_ALL = 17_340  # of README.md and docs/
+MOST_WORDS_IN_ALL = 17_000  # of README.md and docs/
 PICTURES = {".png", ".svg"}
 LARGEST_PICTURE = 250_000  # bytes
 
