@@ -65,7 +65,8 @@ def approve(connection: psycopg.Connection, run: int, reason: str) -> str:
 
 def put_back(connection: psycopg.Connection, run: int, config: settings.Settings) -> Iterator[str]:
     """The statements that make Postgres' rides those of the warehouse. Raises Unavailable."""
-    from analytics import extract, look, rows
+    from analytics import parquet, rows
+    from analytics.from_postgres import for_executors, read, this_table
     from analytics.ledger import Broken
     from analytics.warehouse import Warehouse
 
@@ -73,17 +74,16 @@ def put_back(connection: psycopg.Connection, run: int, config: settings.Settings
     if not ranges:
         raise Unavailable(f"run {run} holds no rides")
     warehouse = Warehouse(config.warehouse)
-    url, name = extract.for_executors(config.postgres_url), extract.this_table(connection)
+    url, name = for_executors(config.postgres_url), this_table(connection)
     yield "BEGIN;"
     for each in ranges:
         after, upto = each["after"], each["upto"]
         try:
-            files = warehouse.files_of([(after, upto)])
-            paths = [str(warehouse.table.require(file)) for file in files]
-            in_files = look.from_files(paths, after, upto)
+            files = [file[:2] for file in warehouse.files_of([(after, upto)])]
+            in_files = parquet.read(warehouse.table.store, files, after, upto)
         except (Broken, ValueError) as error:
             raise Unavailable(f"the warehouse can't be read: {error}") from None
-        in_postgres = look.from_postgres(url, name, after, upto)
+        in_postgres = read(url, name, after, upto)
         for ride, ours, theirs in rows.differing(in_postgres, in_files):
             yield putting_back(
                 name, ride, ours is not None, rows.said(theirs[0] if theirs else None)

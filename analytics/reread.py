@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from analytics import extract, parquet
-from analytics.ledger import Broken
+from analytics import parquet
+from analytics.from_postgres import (
+    RIDES_IN_RANGE,
+    for_executors,
+    in_metres,
+    reading,
+    this_table,
+)
 from analytics.look import Look
 from analytics.parquet import File
+from analytics.store import Store
 from analytics.warehouse import Warehouse
 from unified_log.errors import Unavailable
 
@@ -30,19 +37,19 @@ def read_again(
     if not looks:
         return [], []
     replaced = warehouse.files_of([(look.after, look.known) for look in looks])
-    folder, written = warehouse.make_room(), list[File]()
+    store, written = warehouse.table.store, list[File]()
     for file in replaced:
-        if kept := list(_others(warehouse, file, looks)):
-            written += parquet.write(kept, folder)
-    conninfo, table = extract.for_executors(url), extract.this_table(connection)
+        if kept := list(_others(store, file, looks)):
+            written += parquet.write(kept, store)
+    conninfo, table = for_executors(url), this_table(connection)
     for look in looks:
-        rides = extract.RIDES_IN_RANGE.format(table=table, after=look.after, upto=look.known)
-        with extract.reading(conninfo, rides) as batches:
-            written += parquet.write(map(extract.in_metres, batches), folder)
+        rides = RIDES_IN_RANGE.format(table=table, after=look.after, upto=look.known)
+        with reading(conninfo, rides) as batches:
+            written += parquet.write(map(in_metres, batches), store)
     return [file for file in written if file.rides], replaced
 
 
-def _others(warehouse: Warehouse, file: File, looks: Sequence[Look]) -> "Iterator[pa.RecordBatch]":
+def _others(store: Store, file: File, looks: Sequence[Look]) -> "Iterator[pa.RecordBatch]":
     """The rides of a file that are in none of these blocks."""
     import pyarrow as pa
     from pyarrow import dataset
@@ -51,15 +58,10 @@ def _others(warehouse: Warehouse, file: File, looks: Sequence[Look]) -> "Iterato
     outside = dataset.scalar(True)
     for look in looks:
         outside &= (number <= look.after) | (number > look.known)
-    schema = parquet.schema()
     try:
-        path = str(warehouse.table.require(file))
-        rides = dataset.dataset(path, schema=schema.remove(3), format="parquet").to_table(
-            filter=outside
-        )
-    except (Broken, pa.ArrowException, OSError) as error:
+        for batch in parquet.batches(store, [file[:2]], outside):
+            day = pa.array([file.day] * len(batch), pa.date32())
+            if batch.num_rows:
+                yield pa.RecordBatch.from_arrays([*batch.columns, day], schema=parquet.schema())
+    except ValueError as error:
         raise Unavailable(f"the warehouse can't be read ({error})") from None
-    day = pa.array([file.day] * len(rides), pa.date32())
-    for batch in rides.append_column(parquet.DAY, day).cast(schema).to_batches():
-        if batch.num_rows:
-            yield batch

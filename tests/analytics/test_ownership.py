@@ -40,7 +40,7 @@ def other(books: Books, postgres: Postgres, redis: Redis) -> Iterator[Books]:
 
 
 def content(books: Books) -> dict[Path, bytes]:
-    files = (books.warehouse.folder / "rides").rglob("*")
+    files = (books.on_disk / "rides").rglob("*")
     return {path: path.read_bytes() for path in files if path.is_file()}
 
 
@@ -53,7 +53,7 @@ def test_another_databases_warehouse_is_refused_and_left_alone(books: Books, oth
     other.add_many(7)
     other.claim("consumer0", 7)
     is_refused(other)
-    newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+    newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
     newest.write_text("{")
     is_refused(other)
 

@@ -3,7 +3,8 @@
 import pytest
 
 from analytics import extract
-from analytics.extract import CountedRange, cut_into_ranges, this_table
+from analytics.extract import CountedRange, cut_into_ranges
+from analytics.from_postgres import this_table
 from analytics.pieces import BLOCK
 from tests.support.world import World
 

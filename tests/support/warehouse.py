@@ -24,7 +24,7 @@ OWNER = Owner(0, "1-1", "a")
 
 
 def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Piece, list[File]]:
-    """In place of Spark's tasks: a file with these rides, still hidden."""
+    """In place of Spark's tasks: a file with these rides, which nothing names yet."""
     columns = [
         pa.array(ids, pa.int64()),
         pa.array([datetime(day.year, day.month, day.day, tzinfo=UTC)] * len(ids)),
@@ -35,7 +35,7 @@ def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Piece, l
     columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
     rides = pa.RecordBatch.from_arrays(columns, schema=schema)
     piece = Piece(ids[0], ids[-1], len(ids), METRE * len(ids))
-    return piece, parquet.write([rides], warehouse.staged)
+    return piece, parquet.write([rides], warehouse.table.store)
 
 
 def night(
@@ -58,9 +58,8 @@ def night(
 
 def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
     if not base.position:
-        warehouse.make_way()
-    night = warehouse.note(base.position, ledger, OWNER)
-    warehouse.publish(warehouse.place(files), night)
+        warehouse.table.make_way()
+    warehouse.publish(files, warehouse.note(base.position, ledger, OWNER))
 
 
 def held(folder: Path) -> Ledger:
