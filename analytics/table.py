@@ -15,6 +15,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -25,7 +26,7 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from analytics import parquet
@@ -42,6 +43,9 @@ VERSION = re.compile(r"_delta_log/([0-9]{20})\.json")
 LOG, LEDGERS = "_delta_log", "_ledgers"
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
+# By default, whoever comes too late to create a table changes the one that is there by then.
+ONCE = CommitProperties(max_commit_retries=0)
+RACERS = 8
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
 ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -241,7 +245,7 @@ class Table:
     def _create(self) -> DeltaTable:
         self.delta = DeltaTable.create(
             self.store.root, SCHEMA, partition_by=[DAY], configuration={**self._properties},
-            storage_options=OPTIONS,
+            storage_options=OPTIONS, commit_properties=ONCE,
         )  # fmt: skip
         return self.delta
 
@@ -251,27 +255,33 @@ class Table:
         return {"delta.logRetentionDuration": days, "delta.deletedFileRetentionDuration": days}
 
     def require_one_winner(self) -> None:
-        """Raise Unavailable unless, of two who write the same version, the second is refused.
+        """Raise Unavailable unless, of several who write the same version at once, one succeeds.
 
-        A server that ignores If-None-Match would have one run write over another's commit. What a
-        crash leaves of this table is vacuumed with other files that the log does not name.
+        A server that ignores If-None-Match would have one run write over another's commit. Only a
+        race tells: delta-rs looks before it writes. What a crash leaves of the table that they
+        create is vacuumed with other files that the log does not name.
         """
         probe = self.store.below(f"probe-{uuid4().hex}")
-        with self._writing():
-            DeltaTable.create(probe.root, SCHEMA, storage_options=OPTIONS)
-            one, other = (DeltaTable(probe.root, storage_options=OPTIONS) for _ in range(2))
-            once = CommitProperties(None, 0)
-            one.create_write_transaction([], "append", SCHEMA, commit_properties=once)
+
+        def create(_: int) -> DeltaError | None:
             try:
-                other.create_write_transaction([], "append", SCHEMA, commit_properties=once)
-            except CommitFailedError:
-                return
-            finally:
-                self.store.files.delete_dir(probe.root.rpartition("/")[2])
-        raise Unavailable(
-            f"{self.store.root} takes the same version of a table twice: two runs at once would"
-            " lose rides (a store must refuse a second put with If-None-Match)"
-        )
+                DeltaTable.create(
+                    probe.root, SCHEMA, storage_options=OPTIONS, commit_properties=ONCE
+                )
+            except DeltaError as error:
+                return error
+            return None
+
+        with self._writing(), ThreadPoolExecutor(RACERS) as pool:
+            refused = [error for error in pool.map(create, range(RACERS)) if error]
+            if len(refused) == RACERS:
+                raise refused[0]
+            self.store.files.delete_dir(probe.root.rpartition("/")[2])
+        if len(refused) < RACERS - 1:
+            raise Unavailable(
+                f"{self.store.root} takes the same version of a table twice: two runs at once would"
+                " lose rides (it must refuse a second put with If-None-Match)"
+            )
 
     def make_way(self) -> None:
         """Put an unreadable log aside, the newest version first.

@@ -135,7 +135,7 @@ def test_a_warehouse_that_is_past_repaired_rides_is_rebuilt(books: Books) -> Non
     assert books.in_warehouse() == books.in_postgres()
 
 
-@pytest.mark.parametrize("when", ["Adding up new rides", RunStep.BEFORE_PUBLISH], ids=str)
+@pytest.mark.parametrize("when", ["Adding up minutes", RunStep.BEFORE_PUBLISH], ids=str)
 def test_rides_that_are_repaired_meanwhile_are_no_mismatch_and_the_job_is_run_again(
     books: Books, when: str | RunStep
 ) -> None:

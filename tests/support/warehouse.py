@@ -16,6 +16,7 @@ from analytics.pieces import Piece
 from analytics.result import Tally
 from analytics.table import Table
 from analytics.warehouse import Warehouse
+from tests.support.object_stores import root_of
 
 DAY_ONE = date(2026, 11, 1)
 DAYS = [DAY_ONE + timedelta(number) for number in range(4)]
@@ -45,7 +46,7 @@ def night(
     tidied: bool = True,
 ) -> Ledger:
     """A night that finds these rides new; returns what the warehouse holds then."""
-    warehouse = Warehouse(folder)
+    warehouse = Warehouse(root_of(folder))
     warehouse.make_ready()
     written = [write(warehouse, day, ids) for day, ids in rides]
     pieces = [piece for piece, _ in written]
@@ -64,7 +65,7 @@ def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledge
 
 def held(folder: Path) -> Ledger:
     """What the table holds, as its newest run has left it."""
-    warehouse = Warehouse(folder)
+    warehouse = Warehouse(root_of(folder))
     night = warehouse.committed_run()
     return warehouse.table.ledger(night.ledger) if night else Ledger()
 
@@ -83,10 +84,14 @@ def usual(folder: Path, base: Ledger, number: int) -> Ledger:
 
 
 def table(folder: Path) -> Table:
-    return Warehouse(folder).table
+    return Warehouse(root_of(folder)).table
+
+
+def delta(folder: Path, version: int | None = None) -> DeltaTable:
+    return DeltaTable(f"{root_of(folder)}/rides", version)
 
 
 def content(folder: Path) -> Tally:
     """As delta-rs reads it."""
-    distances = DeltaTable(folder / "rides").to_pyarrow_table(columns=["distance"])["distance"]
+    distances = delta(folder).to_pyarrow_table(columns=["distance"])["distance"]
     return Tally(len(distances), pc.sum(distances).as_py() or Decimal(0))
