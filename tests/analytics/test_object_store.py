@@ -102,21 +102,19 @@ def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(
     for path in log.glob("*checkpoint*"):
         path.unlink()
     versions = {path.name: path.read_bytes() for path in sorted(log.glob("*.json"))}
-    first, broken, *others = versions
+    _, broken, *others = versions
     (log / broken).write_bytes(b"{")
     for left in (len(others), len(others) - 1):
         with pytest.raises(InjectedCrash), crash_at(RunStep.PUT_ASIDE):
             books.run(full=True)
-        assert len([*log.glob("*.json")]) == left + 1
+        assert sorted(path.name for path in log.glob("*.json")) == [*versions][: left + 1]
     books.follow()
     assert books.run().agrees
     assert books.in_warehouse() == books.in_postgres()
     aside = {path.name: path.read_bytes() for path in books.rides_on_disk.glob("_broken/*/*")}
     assert aside == versions | {broken: b"{"}
-    assert first in aside
 
 
-@pytest.mark.proves("anywhere")
 def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why(
     books: Books, postgres: Postgres, redis: Redis, root: str, reconcile: Reconcile
 ) -> None:
@@ -143,6 +141,7 @@ def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why
     assert (again.status, "another database" in again.wrong) == (2, True)
 
 
+@pytest.mark.proves("anywhere")
 def test_of_eight_who_commit_at_once_one_wins(root: str) -> None:
     empty = [Warehouse(root) for _ in range(8)]
     assert {each.table.run for each in empty} == {0}
