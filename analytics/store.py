@@ -29,6 +29,7 @@ OPTIONS = {
 BUFFER = 1 << 16  # bytes; without one, the client takes no bytes of Python's
 COLOUR, URL = re.compile(r"\x1b\[\d*m"), re.compile(r"\w+://\S+")
 SAID = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
+SAID_BY_SYSTEM = re.compile(r'Os \{.*message: "([^"]*)"')
 
 
 class Store:
@@ -48,13 +49,18 @@ class Store:
         self.files = self._files()
 
     def _files(self) -> "FileSystem":
-        from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
         if self.is_folder:
             return fs.SubTreeFileSystem(self.root, fs.LocalFileSystem())
-        with self.telling():
-            return fs.PyFileSystem(DeltaStorageHandler(self.root, OPTIONS))
+        from deltalake.exceptions import DeltaError
+        from deltalake.fs import DeltaStorageHandler
+
+        try:
+            with self.telling():
+                return fs.PyFileSystem(DeltaStorageHandler(self.root, OPTIONS))
+        except DeltaError as error:
+            raise OSError(f"{self.root}: {refusal(error)}") from None
 
     def below(self, name: str) -> "Store":
         return Store(f"{self.root}/{name}")
@@ -118,9 +124,11 @@ def _above(path: str) -> Iterator[str]:
 
 def refusal(error: BaseException) -> str:
     """What a store's client says, in one line: the store's own words if there are any."""
-    said = COLOUR.sub("", str(error)).strip()
+    said = COLOUR.sub("", str(error)).partition("   0: ")[0].strip()  # what follows is a trace
     if answered := SAID.search(said):
         code, message = answered.groups()
         return f"{message.strip()} ({code})" if message else code
+    if refused := SAID_BY_SYSTEM.search(said):
+        return refused[1]
     last = said.splitlines()[-1] if said else type(error).__name__
     return URL.sub("...", last).strip(" \N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}")

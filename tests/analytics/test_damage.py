@@ -97,16 +97,16 @@ def lose_the_ledger(folder: Path) -> None:
     ],
 )
 def test_a_log_that_is_not_as_the_runs_left_it_is_refused_and_can_be_replaced(
-    place: Path, damage: Callable[[Path], None]
+    tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     ledger = Ledger()
     for ride in (1, 2, 3):
-        ledger = night(place, ledger, (DAY_ONE, [ride]), tidied=False)
-    damage(place)
+        ledger = night(tmp_path, ledger, (DAY_ONE, [ride]), tidied=False)
+    damage(tmp_path)
     with pytest.raises(Broken):
-        held(place)
-    rebuilt = night(place, Ledger(), (DAY_ONE, [1, 2, 3, 4]))
-    assert content(place) == rebuilt.total == held(place).total
+        held(tmp_path)
+    rebuilt = night(tmp_path, Ledger(), (DAY_ONE, [1, 2, 3, 4]))
+    assert content(tmp_path) == rebuilt.total == held(tmp_path).total
 
 
 def test_an_empty_commit_counts_for_nothing(place: Path) -> None:

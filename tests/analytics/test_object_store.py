@@ -180,6 +180,7 @@ REFUSALS = [
     ("s3://none/here", {}, "s3://none/here/rides: The specified bucket does not exist"),
     ("s3://none/here", OTHERS, "(InvalidAccessKeyId)"),
     ("s3://none/here", NOWHERE, "s3://none/here/rides: Connection refused"),
+    ("abfss://none/here", {}, "abfss://none/here"),
     ("nosuch://none/here", {}, "nosuch://... is no place for a warehouse"),
     (f"s3://key:{SECRET}@none/here", {}, "WAREHOUSE_DIR has credentials in it"),
     (f"abfss://none@{ACCOUNT}.dfs.core.windows.net/here?sig={SECRET}", {}, "has credentials in it"),

@@ -102,6 +102,7 @@ def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:
     assert on_disk(place) > named(place)
     warehouse.tidy()
     assert on_disk(place) == named(place)
+    assert not [*(place / "rides").glob("probe-*/_delta_log/*")]
     assert content(place) == ledger.total
     assert [each.run for each in table(place).committed_runs()] == [3]
     assert table(place).run == 3
