@@ -65,7 +65,8 @@ def approve(connection: psycopg.Connection, run: int, reason: str) -> str:
 
 def put_back(connection: psycopg.Connection, run: int, config: settings.Settings) -> Iterator[str]:
     """The statements that make Postgres' rides those of the warehouse. Raises Unavailable."""
-    from analytics import extract, look, rows
+    from analytics import parquet, rows
+    from analytics.from_postgres import this_table
     from analytics.ledger import Broken
     from analytics.warehouse import Warehouse
 
@@ -73,18 +74,16 @@ def put_back(connection: psycopg.Connection, run: int, config: settings.Settings
     if not ranges:
         raise Unavailable(f"run {run} holds no rides")
     warehouse = Warehouse(config.warehouse)
-    name = extract.this_table(connection)
+    name = this_table(connection)
     yield "BEGIN;"
     for each in ranges:
         after, upto = each["after"], each["upto"]
         try:
-            files = warehouse.files_of([(after, upto)])
-            paths = [str(warehouse.table.require(file)) for file in files]
-            in_files = look.from_files(paths, after, upto)
+            files = [file[:2] for file in warehouse.files_of([(after, upto)])]
+            in_files = parquet.read(warehouse.table.store, files, after, upto)
         except (Broken, ValueError) as error:
             raise Unavailable(f"the warehouse can't be read: {error}") from None
-        statement = extract.RIDES_IN_RANGE.format(table=name, after=after, upto=upto)
-        in_postgres = as_rows(connection.execute(statement).fetchall())
+        in_postgres = read_by(connection, name, after, upto)
         for ride, ours, theirs in rows.differing(in_postgres, in_files):
             yield putting_back(
                 name, ride, ours is not None, rows.said(theirs[0] if theirs else None)
@@ -92,17 +91,26 @@ def put_back(connection: psycopg.Connection, run: int, config: settings.Settings
     yield "COMMIT;"
 
 
-def as_rows(rides: list[tuple[Any, ...]]) -> "Rows":
-    """What this session has read: it has a deadline, as one of ADBC's would not."""
+def read_by(connection: psycopg.Connection, table: str, after: int, upto: int) -> "Rows":
+    """As this session reads them: it has a deadline, as one of ADBC's would not."""
     import pyarrow as pa
 
-    from analytics import extract
+    from analytics.from_postgres import RIDES_IN_RANGE, as_rows
 
-    kinds = {"id": pa.int64(), "created_at": pa.timestamp("us", "UTC"), "millimetres": pa.int64()}
-    columns = [
-        pa.array([ride[place] for ride in rides], kind) for place, kind in enumerate(kinds.values())
-    ]
-    return extract.as_rows(pa.RecordBatch.from_arrays(columns, names=[*kinds]))
+    rides = connection.execute(RIDES_IN_RANGE.format(table=table, after=after, upto=upto))
+    numbers, moments, millimetres = (
+        zip(*rides.fetchall(), strict=True) if rides.rowcount else ((), (), ())
+    )
+    return as_rows(
+        pa.record_batch(
+            [
+                pa.array(numbers, pa.int64()),
+                pa.array(moments, pa.timestamp("us", "UTC")),
+                pa.array(millimetres, pa.int64()),
+            ],
+            names=["id", "created_at", "millimetres"],
+        )
+    )
 
 
 # A person reads them, and runs them by psql; the values are numbers and a time of our own.

@@ -17,7 +17,7 @@ from analytics.freeze import Frozen
 from analytics.judgement import Judgement
 from analytics.ledger import Block, Broken, Ledger, Rated
 from analytics.look import Look
-from analytics.minutes import Minutes, by_minute, collected
+from analytics.minutes import Minutes
 from analytics.pieces import number_of
 from analytics.pieces import total as summed
 from analytics.proofs import outbox, ratings, receipts, rollup
@@ -139,7 +139,7 @@ class Case:
         known, position = self.known, self.frozen.position
         if not known.extent:
             return
-        wanted = asks_for_all(known, self.rides.digests.keys(), self.marks, position)
+        wanted = asks_for_all(known, self.rides.new.digests.keys(), self.marks, position)
         try:
             in_files = self.rides.digests_in_files(wanted) if known.is_witness else {}
         except Broken as error:
@@ -151,7 +151,7 @@ class Case:
         unlike = []
         for ask in wanted:
             number = number_of(ask.upto)
-            ours = self.rides.digests.get(number, NOTHING)
+            ours = self.rides.new.digests.get(number, NOTHING)
             others = {in_files.get(ask.after), known.proven(ask.after, number)} - {None}
             if others and (ask.known < ask.upto or others != {ours}):
                 unlike.append(ask)
@@ -188,9 +188,7 @@ class Case:
         connection, base = self.connection, self.known.base
 
         def minutes_of(days: Sequence[date]) -> Minutes:
-            stage = "Adding up minutes"
-            with self.rides.of_days(days, stage, with_old=bool(base.blocks)) as found:
-                return collected(by_minute(found)) if found is not None else {}
+            return self.rides.minutes_of(days, with_old=bool(base.blocks))
 
         complete = rollup.complete_to(connection)
         if self.known.everything:
@@ -198,7 +196,7 @@ class Case:
         else:
             upto = min(complete, base.position)
             days = rollup.unproved_days(connection, rollup.proved_upto(connection), upto)
-        days |= {file.day for file in self.rides.new}
+        days |= self.rides.new_days()
         for finding in self.last.findings if self.last else ():
             days |= {date.fromisoformat(day) for day in finding.get("days", ())}
         doubted = {day for look in self.evidence.looks for day in look.differ.days}
@@ -244,7 +242,7 @@ class Case:
         self.judgement, result = judgement, self.result
         result.consumers = judgement.compared
         result.mismatches = judgement.mismatches()
-        self.ledger = judgement.ledger(self.rides.digests).with_ratings(self.ratings.ratings)
+        self.ledger = judgement.ledger(self.rides.new.digests).with_ratings(self.ratings.ratings)
         result.total = self.ledger.total
         result.last_ride_id = self.ledger.blocks[-1].last if self.ledger.blocks else 0
         result.new = summed(piece.tally for piece in self.evidence.new)

@@ -119,7 +119,7 @@ def known(
             reason = f"is broken ({cause(error)})"
         else:
             if committed is None and had_rides and not full:
-                reason = f"{warehouse.folder} is gone"
+                reason = f"{warehouse.root} is gone"
         if reason and (ledger := newest_ledger(warehouse, ours, ledgers)):
             notes.append(f"The warehouse {reason}: it {be} rebuilt, and compared with its ledger.")
             return Known(ledger, is_proven=True, extent=ledger.position)

@@ -2,31 +2,25 @@
 
 Each range is one statement in its own transaction, which takes a second or so. A task reads it
 through ADBC, which uses binary COPY and returns Arrow batches, and writes these itself, a file for
-each day: no ride passes through Java on its way. The driver learns of a file only when it is on
-disk and its task has ended. So nobody reads what a failed task, or the second run of a task, has
-left behind. A task also takes the digest of each block in its range, of what Postgres said.
-
-ADBC would return NUMERIC as text, so distances travel as whole millimetres. The executors need
-pyarrow and the ADBC driver, but nothing of this project: the code that runs there is sent along.
+each day: no ride passes through Java on its way. It reads its files back, and compares. The driver
+learns of a file only when it is on disk and its task has ended. So nobody reads what a failed task,
+or the second run of a task, has left behind. A task also adds its rides up, between cuts and by
+minute, and takes the digest of each block. A run that only checks writes nothing.
 """
 
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial, reduce
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
 from analytics import parquet, rows
+from analytics.from_postgres import RIDES_IN_RANGE, as_rows, for_executors, in_metres, reading
+from analytics.minutes import by_minute, merged
 from analytics.parquet import File
-from analytics.pieces import BLOCK
+from analytics.pieces import BLOCK, Piece, piece
 from analytics.rows import Rows
-from unified_log import session_settings
-from unified_log.database import one_row
+from analytics.store import Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,26 +30,11 @@ if TYPE_CHECKING:
 # In a range, unless there are fewer. A file of so many rides of one day is some 0.4 to 4 MB.
 LEAST_ROWS = 100_000
 MOST_ROWS = 1_000_000
-BATCH_BYTES = 4_000_000
 
 ROWS_BY_BLOCK = """
     SELECT (id - 1) / {block}, count(*) FROM {table} WHERE id > %s AND id <= %s
     GROUP BY 1 ORDER BY 1
 """
-# The table that this session sees: with another search path, a session may see another one.
-THIS_TABLE = """
-    SELECT format('%%I.%%I', nspname, relname)
-    FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
-    WHERE pg_class.oid = %s::regclass
-"""
-# Postgres has earlier and later times, and infinity; Python's end here.
-RIDES_IN_RANGE = """
-    SELECT id, greatest(least(created_at, '9999-12-31 00:00+00'), '0001-01-01 00:00+00'),
-           (distance * 1000)::bigint AS millimetres
-    FROM {table} WHERE id > {after} AND id <= {upto} ORDER BY id
-"""
-# No table scan for each range, even while a new table has no statistics for the planner.
-SESSION = session_settings.statement(session_settings.INDEX_SCANS)
 
 
 class CountedRange(NamedTuple):
@@ -87,91 +66,63 @@ def cut_into_ranges(
     return ranges
 
 
-def this_table(connection: "psycopg.Connection", name: str = "rides") -> str:
-    """The full, quoted name of the table that this connection sees under a name."""
-    full: str = one_row(connection.execute(THIS_TABLE, [name]))[0]
-    return full
+class Extracted(NamedTuple):
+    """What a run has read from Postgres."""
 
-
-def for_executors(url: str, *modules: ModuleType) -> str:
-    """The database's URL for code on executors; this module and `modules` are sent with it."""
-    from pyspark import cloudpickle
-
-    options: dict[str, Any] = {
-        "application_name": "reconciler",
-        "connect_timeout": 10,
-        **session_settings.CONNECTION,
-    }
-    if given := os.environ.get("PGOPTIONS"):  # the executors do not have the driver's
-        options = {"options": given, **conninfo_to_dict(url), **options}
-    for module in (sys.modules[__name__], *modules):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    return make_conninfo(url, **options)
+    files: list[File]  # with these rides; none if the run only checks
+    pieces: list[Piece]
+    digests: dict[int, str]  # by the block's number; of the first one, of its rides in here
+    minutes: "pa.Table | None"  # what they add up to by minute
 
 
 def extract(
-    spark: "SparkContext", url: str, table: str, ranges: list[CountedRange], folder: Path
-) -> tuple[list[File], dict[int, str]]:
-    """Write the rides in `ranges` to files below `folder`; also returns the digest of each block.
+    spark: "SparkContext",
+    url: str,
+    table: str,
+    ranges: Sequence[CountedRange],
+    marks: Sequence[int],
+    root: str | None,
+) -> Extracted:
+    """Read the rides in `ranges`; write them to files of the table at `root`, if that is given.
 
-    A block that begins before the first range has the digest of its rides in there.
+    Raises what Spark raises.
     """
-    task = partial(_write, for_executors(url, parquet, rows), table, folder)
+    if not ranges:
+        return Extracted([], [], {}, None)
+    task = partial(_read, for_executors(url, sys.modules[__name__]), table, marks, root)
     done = spark.parallelize(ranges, len(ranges)).map(task).collect()
-    files = [File(*file) for written, _ in done for file in written]
-    return files, {number: digest for _, digests in done for number, digest in digests.items()}
+    files, pieces, digests, minutes = zip(*done, strict=True)
+    return Extracted(
+        [File(*file) for some in files for file in some],
+        [piece(*sums) for some in pieces for sums in some],
+        {number: digest for some in digests for number, digest in some.items()},
+        merged(minutes),
+    )
 
 
-def _write(
-    url: str, table: str, folder: Path, ends: CountedRange
-) -> tuple[list[File], dict[int, str]]:
-    """Write one range. Runs on an executor."""
-    rides = RIDES_IN_RANGE.format(table=table, after=ends.after, upto=ends.upto)
-    kept: list[Rows] = []
-    with reading(url, rides) as batches:
-        files = parquet.write(_converted(batches, kept), folder)
-    read = reduce(Rows.then, kept, rows.EMPTY)
-    numbers = sorted({(ride - 1) // BLOCK for ride in read.ids})
-    return files, {number: read.digest(number * BLOCK, (number + 1) * BLOCK) for number in numbers}
+def _read(
+    url: str, table: str, marks: Sequence[int], root: str | None, ends: CountedRange
+) -> tuple[Any, ...]:
+    """Read one range. Runs on an executor."""
+    after, upto, _ = ends
+    read, minutes, files = list[Rows](), list["pa.Table | None"](), list[File]()
 
+    def noted(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            read.append(as_rows(batch))
+            rides = in_metres(batch)
+            minutes.append(by_minute(rides))
+            yield rides
 
-def _converted(batches: "Iterable[pa.RecordBatch]", kept: list[Rows]) -> "Iterator[pa.RecordBatch]":
-    for batch in batches:
-        kept.append(as_rows(batch))
-        yield in_metres(batch)
-
-
-def as_rows(rides: "pa.RecordBatch") -> Rows:
-    """A batch of RIDES_IN_RANGE."""
-    import pyarrow as pa
-
-    number, created_at, millimetres = rides.columns
-    micros = created_at.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    return rows.of_columns(number, micros, millimetres)
-
-
-@contextmanager
-def reading(url: str, statement: str) -> "Iterator[pa.RecordBatchReader]":
-    """What a statement returns, in Arrow's batches. For an executor."""
-    from adbc_driver_postgresql import StatementOptions, dbapi
-
-    size = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
-    connecting = dbapi.connect(url, autocommit=True)  # noqa: TID251
-    with connecting as connection, connection.cursor() as cursor:
-        cursor.execute(SESSION)
-        cursor.adbc_statement.set_options(**size)
-        cursor.execute(statement)
-        yield cursor.fetch_record_batch()
-
-
-def in_metres(rides: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Convert a batch of RIDES_IN_RANGE to the warehouse's columns."""
-    import pyarrow as pa
-
-    number, created_at, millimetres = rides.columns
-    whole = millimetres.cast(pa.decimal128(19, 0))
-    # The same integers, with the point three digits further to the left.
-    metres = pa.Array.from_buffers(pa.decimal128(12, 3), len(whole), whole.buffers())
-    day = created_at.cast(pa.timestamp("us")).cast(pa.date32())
-    columns = [number, created_at.cast(pa.timestamp("us", "UTC")), metres, day]
-    return pa.RecordBatch.from_arrays(columns, schema=parquet.schema())
+    with reading(url, RIDES_IN_RANGE.format(table=table, after=after, upto=upto)) as batches:
+        if root:
+            files = parquet.write(noted(batches), Store(root))
+        else:
+            deque(noted(batches), 0)
+    rides = reduce(Rows.then, read, rows.EMPTY)
+    if root and rides != parquet.read(Store(root), [file[:2] for file in files], after, upto):
+        raise OSError(f"{root} has other rides than were written to it")
+    ends_of_blocks = rides.ends(BLOCK)
+    cuts = sorted({*ends_of_blocks, *(mark for mark in marks if after < mark < upto)})
+    digests = {(end - 1) // BLOCK: rides.digest(end - BLOCK, end) for end in ends_of_blocks}
+    return files, [*rides.sums(after, cuts)], digests, merged(minutes)

@@ -87,7 +87,9 @@ class Job:
             self.warehouse, frozen.history, runs.known_ledgers(self.connection),
             full=full, had_rides=self._had_rides(), result=result,
         )  # fmt: skip
-        rides = Rides(self.connection, self.spark, self.warehouse, self.url, self.shown)
+        rides = Rides(
+            self.connection, self.spark, self.warehouse, self.url, self.shown, self.run is not None
+        )
         try:
             case = Case(
                 self.connection, self.spark, rides, known, frozen, last, now, self.chance,
@@ -107,16 +109,13 @@ class Job:
                     self._tidy(result)
         except Broken as error:
             raise Unavailable(f"the warehouse can't be used: {error}") from None
-        finally:
-            self.warehouse.forget_staged()
-            self.warehouse.close()
         result.seconds = time.monotonic() - started
         return result
 
     def _emit(self, case: Case, run: Run, started: float) -> None:
         """Publish the new rides, emit the result, and complete the run's row.
 
-        A crash before the table's commit leaves files that no table refers to. A crash between the
+        A crash before the table's commit leaves files that no log names. A crash between the
         two commits leaves a warehouse that is right, and no result: the next run finds these rides
         there, and emits a result.
         """
@@ -127,7 +126,7 @@ class Job:
         if publishes:
             written, replaced = read_again(rides, judgement.reread if after else [])
             if not after:
-                self.warehouse.make_way()
+                self.warehouse.table.make_way()
             committed = self.warehouse.note(after, case.ledger, owner)
             run.note_ledger(committed.ledger)
         result.seconds = time.monotonic() - started
@@ -137,9 +136,8 @@ class Job:
             require_same(self.connection, frozen.tables)
             ownership.require_no_repair(self.connection, frozen.history)
             if publishes:
-                files = self.warehouse.place([*rides.new, *written])
-                reached(RunStep.AFTER_PLACING)
-                self.warehouse.publish(files, committed, replaced)
+                reached(RunStep.AFTER_LEDGER)
+                self.warehouse.publish([*rides.new.files, *written], committed, replaced)
                 result.published = True
             sweeps = not judgement.holds_receipts(result.receipts)
             set_back(self.connection, result, case.recounts, sweeps=sweeps)

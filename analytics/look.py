@@ -5,16 +5,20 @@ what differs. A task reads a block's files by pyarrow: no ride passes through Ja
 """
 
 import sys
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analytics import extract, parquet, rows
-from analytics.pieces import BLOCK, Piece
-from analytics.rows import Differences, Differing, Fields, Rows
+from analytics import parquet, rows
+from analytics.from_postgres import for_executors, read, send_along
+from analytics.minutes import of_files
+from analytics.parquet import File
+from analytics.pieces import BLOCK, Piece, piece
+from analytics.rows import Differences, Differing, Fields
+from analytics.store import Store
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import SparkContext
 
 BLOCKS_IN_A_TASK = 16
@@ -29,7 +33,7 @@ class Ask(NamedTuple):
     after: int
     known: int
     upto: int
-    paths: tuple[str, ...]  # of the files that may have rides of it
+    files: tuple[tuple[str, int], ...]  # that may have rides of it, each with its bytes
     cuts: tuple[int, ...]
 
 
@@ -54,33 +58,44 @@ class Look(NamedTuple):
         return (self.upto - 1) // BLOCK
 
 
-def look(spark: "SparkContext", url: str, table: str, asks: Sequence[Ask]) -> list[Look]:
-    """Compare these blocks. Raises what Spark raises."""
-    if not asks:
+def look(spark: "SparkContext", url: str, table: str, root: str, asks: Sequence[Ask]) -> list[Look]:
+    """Compare these blocks with the table at `root`. Raises what Spark raises."""
+    task = partial(_look, for_executors(url, sys.modules[__name__]), table, root)
+    return [_told(*seen) for seen in _done(spark, task, asks)]
+
+
+def digests(spark: "SparkContext", root: str, asks: Sequence[Ask]) -> dict[int, str]:
+    """The digest of each block as the table's files have it, by its `after`."""
+    return dict(_done(spark, partial(_digest, root), asks))
+
+
+def by_minute(spark: "SparkContext", root: str, files: Collection[File]) -> "list[pa.Table | None]":
+    """All rides in these files, by minute; several may have the same minutes."""
+    return _done(spark, partial(_minutes, root), [file[:2] for file in files])
+
+
+def sums(spark: "SparkContext", root: str, files: Collection[File]) -> list[Piece]:
+    """All rides in these files, by block; several may have the same blocks."""
+    found = _done(spark, partial(_pieces, root), [file[:2] for file in files])
+    return [piece(*sums) for pieces in found for sums in pieces]
+
+
+def _done(spark: "SparkContext", task: Any, items: Sequence[Any]) -> list[Any]:
+    if not items:
         return []
-    task = partial(_look, extract.for_executors(url, parquet, rows, sys.modules[__name__]), table)
-    return [
-        _told(*seen) for seen in spark.parallelize(asks, _slices(spark, asks)).map(task).collect()
-    ]
+    send_along(sys.modules[__name__])
+    return spark.parallelize(items, _slices(spark, items)).map(task).collect()
 
 
-def digests(spark: "SparkContext", url: str, asks: Sequence[Ask]) -> dict[int, str]:
-    """The digest of each block as the warehouse's files have it, by its `after`."""
-    if not asks:
-        return {}
-    extract.for_executors(url, parquet, rows, sys.modules[__name__])
-    return dict(spark.parallelize(asks, _slices(spark, asks)).map(_digest).collect())
-
-
-def _slices(spark: "SparkContext", asks: Sequence[Ask]) -> int:
-    """Into how many tasks blocks are put: few, since each costs some 50 ms."""
-    return min(len(asks), max(spark.defaultParallelism, len(asks) // BLOCKS_IN_A_TASK))
+def _slices(spark: "SparkContext", items: Sequence[Any]) -> int:
+    """Into how many tasks blocks or files are put: few, since each costs some 50 ms."""
+    return min(len(items), max(spark.defaultParallelism, len(items) // BLOCKS_IN_A_TASK))
 
 
 def _told(*seen: Any) -> Look:
     """A task's answer has classes of its own."""
     after, known, upto, mine, theirs, whole, mixed, *sides, differ = seen
-    of_postgres, of_warehouse = (tuple(_piece(*sums) for sums in side) for side in sides)
+    of_postgres, of_warehouse = (tuple(piece(*sums) for sums in side) for side in sides)
     count, named, gone, days, key = differ
     rides = tuple(
         Differing(ride, *(Fields(*fields) if fields else None for fields in both))
@@ -92,16 +107,12 @@ def _told(*seen: Any) -> Look:
     )  # fmt: skip
 
 
-def _piece(first: int, last: int, rides: int, millimetres: int) -> Piece:
-    return Piece(first, last, rides, Decimal(millimetres).scaleb(-3))
-
-
-def _look(url: str, table: str, asked: Ask) -> tuple[Any, ...]:
+def _look(url: str, table: str, root: str, asked: Ask) -> tuple[Any, ...]:
     """Compare one block. Runs on an executor."""
-    after, known, upto, paths, cuts = asked
-    in_postgres = from_postgres(url, table, after, upto)
+    after, known, upto, files, cuts = asked
+    in_postgres = read(url, table, after, upto)
     old, new = in_postgres.upto(known), in_postgres.beyond(known)
-    in_files = from_files(paths, after, known)
+    in_files = parquet.read(Store(root), files, after, known)
     mine, theirs = old.digest(after, known), in_files.digest(after, known)
     whole = in_postgres.digest(after, upto)
     return (
@@ -112,56 +123,16 @@ def _look(url: str, table: str, asked: Ask) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _digest(asked: Ask) -> tuple[int, str]:
-    """A block in the files. Runs on an executor."""
-    return asked[0], from_files(asked[3], asked[0], asked[1]).digest(asked[0], asked[1])
+def _digest(root: str, asked: Ask) -> tuple[int, str]:
+    """A block in the files. Runs on an executor, as what follows."""
+    after, known, _, files, _ = asked
+    return after, parquet.read(Store(root), files, after, known).digest(after, known)
 
 
-def from_postgres(url: str, table: str, after: int, upto: int) -> Rows:
-    """The rides with `after < id <= upto` in Postgres, in the order of their ids."""
-    statement = extract.RIDES_IN_RANGE.format(table=table, after=after, upto=upto)
-    read = rows.EMPTY
-    with extract.reading(url, statement) as batches:
-        for batch in batches:
-            read = read.then(extract.as_rows(batch))
-    return read
+def _minutes(root: str, file: tuple[str, int]) -> "pa.Table | None":
+    return of_files(Store(root), [file])
 
 
-def from_files(paths: Sequence[str], after: int, upto: int) -> Rows:
-    """The rides with `after < id <= upto` in these files, in the order of their ids.
-
-    Raises ValueError if a file is not one of rides.
-    """
-    import pyarrow as pa
-    from pyarrow import dataset
-
-    if not paths:
-        return rows.EMPTY
-    number = dataset.field("id")
-    names = ["id", "created_at", "distance"]
-    try:
-        files = dataset.dataset(list(paths), schema=parquet.schema(), format="parquet")
-        found = files.to_table(names, filter=(number > after) & (number <= upto))
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"Parquet: {error}") from None
-    read = rows.EMPTY
-    for batch in _batches(found.sort_by("id")):
-        ids, created_at, metres = batch
-        micros = created_at.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        read = read.then(rows.of_columns(ids, micros, _millimetres(metres)))
-    return read
-
-
-def _batches(table: Any) -> Iterator[list[Any]]:
-    for batch in table.combine_chunks().to_batches():
-        yield batch.columns
-
-
-def _millimetres(metres: Any) -> Any:
-    """The same integers, without the point."""
-    import pyarrow as pa
-
-    whole = pa.Array.from_buffers(
-        pa.decimal128(19, 0), len(metres), metres.buffers(), metres.null_count, metres.offset
-    )
-    return whole.cast(pa.int64())
+def _pieces(root: str, file: tuple[str, int]) -> list[tuple[int, int, int, int]]:
+    found = parquet.read(Store(root), [file], 0, rows.MOST)
+    return [*found.sums(0, found.ends(BLOCK))]

@@ -1,17 +1,21 @@
-"""Adding up rides by minute in Spark, exactly: the rollup is compared with that."""
+"""Adding up rides by minute in Spark's tasks, exactly: the rollup is compared with that."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
+from analytics import parquet
 from analytics.result import Tally
+from analytics.store import Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
 # The times that Python has, in any time zone. Rides of other times are in no minute here.
 FIRST, END = date(1, 1, 2), date(9999, 12, 31)
+A_MINUTE = 60_000_000  # microseconds
+SUMS = {"rides": "sum", "distance": "sum", "first": "min", "last": "max"}
 
 
 class Minute(NamedTuple):
@@ -30,27 +34,68 @@ class Minute(NamedTuple):
 Minutes = Mapping[datetime, Minute]
 
 
-def by_minute(rides: "DataFrame") -> "DataFrame":
-    """Add up `rides` (id, created_at, distance): minute, rides, distance, first, last.
+def by_minute(rides: "pa.RecordBatch") -> "pa.Table":
+    """Add up rides (id, created_at, distance): minute, rides, distance, first, last."""
+    import pyarrow as pa
+    from pyarrow import compute, dataset
 
-    A sum has up to 22 digits: room for ten thousand million rides in a minute. If it ever had
-    more, Spark would raise an error.
+    at = pa.timestamp("us", "UTC")
+    first, end = (pa.scalar(day).cast(pa.timestamp("us")).cast(at) for day in (FIRST, END))
+    created_at = dataset.field("created_at")
+    found = pa.Table.from_batches([rides]).filter((created_at >= first) & (created_at < end))
+    since = compute.subtract(found["created_at"].cast(at).cast(pa.int64()), first.value)
+    begun = compute.multiply(compute.divide(since, A_MINUTE), A_MINUTE)
+    columns = {
+        "minute": compute.add(begun, first.value).cast(at),
+        "rides": pa.repeat(1, len(found)),
+        "distance": found["distance"],
+        "first": found["id"],
+        "last": found["id"],
+    }
+    return merged([pa.table(columns)])
+
+
+def merged(sums: "Iterable[pa.Table | None]") -> "pa.Table | None":
+    """The same, of several that may have rides of the same minutes; None of none.
+
+    A sum has up to 38 digits: more than there can be rides for.
     """
-    from pyspark.sql import functions as f
+    import pyarrow as pa
+    from pyarrow import compute
 
-    return (
-        rides.where(f"created_at >= TIMESTAMP '{FIRST}' AND created_at < TIMESTAMP '{END}'")
-        .groupBy(f.date_trunc("minute", "created_at").alias("minute"))
-        .agg(
-            f.count("id").alias("rides"),
-            f.sum("distance").alias("distance"),
-            f.min("id").alias("first"),
-            f.max("id").alias("last"),
-        )
-    )
+    if not (parts := [part for part in sums if part is not None]):
+        return None
+    zero = compute.ScalarAggregateOptions(min_count=0)  # where a stranger left out all distances
+    grouped = pa.concat_tables(parts).group_by("minute", use_threads=False)
+    found = grouped.aggregate([(name, how, zero) for name, how in SUMS.items()])
+    return found.rename_columns(["minute", *SUMS])
 
 
-def collected(minutes: "DataFrame") -> dict[datetime, Minute]:
-    """The result of `by_minute`, in the driver: 1440 rows a day at most."""
-    rows = minutes.toArrow().to_pydict().values()
+def of_files(store: Store, files: "Sequence[tuple[str, int]]") -> "pa.Table | None":
+    """The minutes of all rides in files. Raises ValueError as `parquet.batches`, or OSError."""
+    return merged(by_minute(batch) for batch in parquet.batches(store, files))
+
+
+def days_of(sums: "pa.Table | None") -> set[date]:
+    """The days that these minutes are of."""
+    from pyarrow import compute
+
+    return set() if sums is None else {*compute.unique(_day(sums)).to_pylist()}
+
+
+def of_days(sums: "Iterable[pa.Table | None]", days: Collection[date]) -> Minutes:
+    """The minutes of these days, in the driver: 1440 a day at most."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if (found := merged(sums)) is None:
+        return {}
+    asked = found.filter(compute.is_in(_day(found), pa.array(days, pa.date32())))
+    rows = asked.to_pydict().values()
     return {minute: Minute(*row) for minute, *row in zip(*rows, strict=True)}
+
+
+def _day(sums: "pa.Table") -> "pa.ChunkedArray":
+    import pyarrow as pa
+
+    return sums["minute"].cast(pa.timestamp("us")).cast(pa.date32())

@@ -1,15 +1,17 @@
-"""The warehouse's files: written by day, through pyarrow, in the driver and in Spark's tasks."""
+"""The warehouse's files: written by day, and read, by pyarrow, in the driver and Spark's tasks."""
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
+from analytics import rows
+from analytics.rows import Rows
+from analytics.store import Store, refusal
+
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.dataset import Partitioning, WrittenFile
+    from pyarrow.dataset import Expression, Partitioning, WrittenFile
 
 DAY = "day"
 ROWS = 100_000  # at least, in a row group
@@ -22,8 +24,11 @@ OPTIONS = {
 }
 
 
+NO_RIDES = "Parquet: "  # so begins what is said of a file that is not as it was written
+
+
 class File(NamedTuple):
-    """A file: its path below the folder that it is in, and the rides in it, all of one day."""
+    """A file: its path below the table, and the rides in it, all of one day."""
 
     path: str
     size: int  # bytes
@@ -55,49 +60,101 @@ def by_day() -> "Partitioning":
     return dataset.partitioning(pa.schema({DAY: pa.date32()}), flavor="hive")
 
 
-def write(batches: "Iterable[pa.RecordBatch]", folder: Path) -> list[File]:
-    """Write rides to new files below `folder`, one for each day; they are on disk."""
+def write(batches: "Iterable[pa.RecordBatch]", store: Store) -> list[File]:
+    """Write rides to new files of the table in `store`, one for each day; they are on disk.
+
+    They count once a commit names them. Raises OSError.
+    """
     from pyarrow import dataset
 
     parquet = dataset.ParquetFileFormat()
     written: list[WrittenFile] = []
-    dataset.write_dataset(
-        batches,
-        folder,
-        schema=schema(),
-        format=parquet,
-        file_options=parquet.make_write_options(**OPTIONS),
-        partitioning=by_day(),
-        basename_template=f"part-{{i}}-{uuid4().hex}.parquet",
-        existing_data_behavior="overwrite_or_ignore",
-        max_partitions=MOST_DAYS,
-        min_rows_per_group=ROWS,
-        preserve_order=True,
-        use_threads=False,
-        file_visitor=written.append,
-    )
-    return [_described(file, folder) for file in written]
+    with store.telling():
+        dataset.write_dataset(
+            batches,
+            "",
+            filesystem=store.files,
+            schema=schema(),
+            format=parquet,
+            file_options=parquet.make_write_options(**OPTIONS),
+            partitioning=by_day(),
+            basename_template=f"part-{{i}}-{uuid4().hex}.parquet",
+            existing_data_behavior="overwrite_or_ignore",
+            max_partitions=MOST_DAYS,
+            min_rows_per_group=ROWS,
+            preserve_order=True,
+            use_threads=False,
+            file_visitor=written.append,
+        )
+    store.to_disk(*(file.path for file in written))
+    return [_described(file) for file in written]
 
 
-def _described(file: "WrittenFile", folder: Path) -> File:
-    to_disk(Path(file.path))
-    path = Path(file.path).relative_to(folder)
+def _described(file: "WrittenFile") -> File:
     groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
     ids = [group.column(0).statistics for group in groups]
     return File(
-        str(path),
+        file.path,
         file.size,
         file.metadata.num_rows,
         min(group.min for group in ids),
         max(group.max for group in ids),
-        date.fromisoformat(path.parent.name.removeprefix(f"{DAY}=")),
+        date.fromisoformat(file.path.partition("/")[0].removeprefix(f"{DAY}=")),
     )
 
 
-def to_disk(path: Path) -> None:
-    """Sync a file, or a folder's names."""
-    descriptor = os.open(path, os.O_RDONLY)
+def batches(
+    store: Store, files: "Sequence[tuple[str, int]]", matching: "Expression | None" = None
+) -> "Iterator[pa.RecordBatch]":
+    """The rides in files, each with its path and its bytes; without their days, in any order.
+
+    Raises ValueError if a file is not as it was written, or OSError.
+    """
+    from pyarrow import ArrowException, dataset
+
+    for path, size in files:
+        with store.telling():
+            found = store.files.get_file_info(path)
+        if not found.is_file:
+            raise ValueError(f"{NO_RIDES}{path} is missing")
+        if found.size != size:
+            raise ValueError(f"{NO_RIDES}{path} has {found.size} bytes, not {size}")
+    if not files:
+        return
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        paths = [path for path, _ in files]
+        rides = dataset.dataset(
+            paths, schema=schema().remove(3), format="parquet", filesystem=store.files
+        )
+        yield from rides.to_batches(filter=matching)
+    except (ArrowException, OSError) as error:
+        store.files.get_file_info(paths[0])  # unless it is the store that can't be reached
+        raise ValueError(f"{NO_RIDES}{refusal(error)}") from None
+
+
+def read(store: Store, files: "Sequence[tuple[str, int]]", after: int, upto: int) -> Rows:
+    """The rides with `after < id <= upto` in files, in the order of their ids.
+
+    Raises ValueError if a file is not as it was written, or OSError.
+    """
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    number = dataset.field("id")
+    found = [*batches(store, files, (number > after) & (number <= upto))]
+    read_ = rows.EMPTY
+    for batch in pa.Table.from_batches(found, schema().remove(3)).sort_by("id").to_batches():
+        ids, created_at, metres = batch.columns
+        micros = created_at.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        read_ = read_.then(rows.of_columns(ids, micros, _millimetres(metres)))
+    return read_
+
+
+def _millimetres(metres: "pa.Array") -> "pa.Array":
+    """The same integers, without the point."""
+    import pyarrow as pa
+
+    whole = pa.Array.from_buffers(
+        pa.decimal128(19, 0), len(metres), metres.buffers(), metres.null_count, metres.offset
+    )
+    return whole.cast(pa.int64())

@@ -8,14 +8,16 @@ when something is wrong, held, gone or behind, 2 when the job could not run, 70 
 
 A crash leaves behind, by the step at which it comes:
 
-* before the new rides are published: its row in `runs`, which the next run calls failed; a hidden
-  folder, which that deletes; a ledger, and files that the warehouse's log does not name, which a
-  later run deletes once they are old enough.
+* before the new rides are published: its row in `runs`, which the next run calls failed; a ledger,
+  and files that the warehouse's log does not name, which a later run deletes once they are older
+  than WAREHOUSE_RETENTION_DAYS; or an unreadable log that is half put aside, which the next run
+  finds unreadable, or as an earlier run left it.
 * after that and before the commit: the same row, which names the ledger, and a warehouse with this
   run's rides. The next run continues from there, and detects the same drift.
 * after the commit: nothing.
 
-Only one run at a time: the session that emits the result holds an advisory lock.
+Only one run at a time: the session that emits the result holds an advisory lock. Of two runs in two
+databases on one warehouse the second to commit there ends, with status 2.
 """
 
 import argparse
@@ -67,9 +69,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     from analytics.runs import recorded
     from analytics.warehouse import Warehouse
 
-    warehouse = Warehouse(
-        config.warehouse, config.warehouse_retention_days, checking=arguments.check
-    )
+    warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
     require_java()
     with the_only_run(config.postgres_url, config.cell) as connection:
         if not arguments.check:
@@ -91,12 +91,8 @@ def judge(
     """The run itself, in a Spark session. Raises Unavailable, psycopg.Error or OSError."""
     if not arguments.check:
         warehouse.make_ready()
-    try:
-        # Another database's warehouse is refused before Spark takes seconds to start.
-        why_rebuild(warehouse.owners(), freeze(connection).history)
-    except BaseException:
-        warehouse.close()
-        raise
+    # Another database's warehouse is refused before Spark takes seconds to start.
+    why_rebuild(warehouse.owners(), freeze(connection).history)
     # Imported late: Spark takes a second, and most problems have shown by now.
     from analytics.asking import asking
     from analytics.job import Job

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from analytics import extract
+from analytics.from_postgres import for_executors, reading, this_table
 from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 
@@ -41,13 +41,13 @@ def seen(
     cuts: Sequence[tuple[int, int]],
 ) -> int:
     """How many records the tables have. Raises what Spark raises."""
-    url = extract.for_executors(url, sys.modules[__name__])
-    count = partial(_count, url, extract.this_table(connection, "log_records"))
+    url = for_executors(url, sys.modules[__name__])
+    count = partial(_count, url, this_table(connection, "log_records"))
     return sum(spark.parallelize(cuts, min(len(cuts), 64)).map(count).collect())
 
 
 def _count(url: str, view: str, ends: tuple[int, int]) -> int:
     """The rows in one range. Runs on an executor."""
     after, upto = ends
-    with extract.reading(url, COUNT.format(view=view, after=after, upto=upto)) as batches:
+    with reading(url, COUNT.format(view=view, after=after, upto=upto)) as batches:
         return sum(sum(batch.column(0).to_pylist()) for batch in batches)

@@ -1,7 +1,7 @@
 """The rides of one run, as Spark reads them: the new ones, and those that the warehouse has.
 
-Spark adds up what its tasks have written, from the files: by blocks, by minutes. Old rides are
-compared with Postgres' in its tasks, as rows.
+Its tasks add up new rides by blocks and by minutes as they read them, and old ones from the files.
+Old rides are compared with Postgres', as rows.
 """
 
 from bisect import bisect_left
@@ -9,16 +9,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from functools import reduce
 
 import psycopg
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from analytics import extract
+from analytics.extract import Extracted, cut_into_ranges, extract
+from analytics.from_postgres import this_table
 from analytics.ledger import Broken
-from analytics.look import Ask, Look, digests, look
-from analytics.parquet import File
-from analytics.pieces import Piece, pieces
+from analytics.look import Ask, Look, by_minute, digests, look
+from analytics.minutes import Minutes, days_of, of_days
+from analytics.parquet import NO_RIDES
+from analytics.pieces import Piece
 from analytics.session import SPARK_ERRORS, cause
 from analytics.steps import RunStep
 from analytics.warehouse import Warehouse
@@ -26,7 +27,7 @@ from unified_log.errors import Unavailable
 from unified_log.faults import reached
 
 UNREADABLE = (Broken, *SPARK_ERRORS)
-NOT_RIDES = "ValueError: Parquet: "  # as `analytics.look` says of a file
+NOT_RIDES = f"ValueError: {NO_RIDES}"  # as a task says of a file
 
 
 @dataclass
@@ -38,33 +39,30 @@ class Rides:
     warehouse: Warehouse
     url: str  # of the same database, for the executors
     shown: Callable[[str], AbstractContextManager[object]]
-    new: list[File] = field(default_factory=list, init=False)  # with the rides that it lacks
-    digests: dict[int, str] = field(default_factory=dict, init=False)  # of the blocks of these
+    writes: bool  # a run that only checks does not
+    new: Extracted = field(default=Extracted([], [], {}, None), init=False)  # what it lacks
 
     def extract(self, after: int, upto: int, marks: Sequence[int]) -> list[Piece]:
-        """Write the rides with `after < id <= upto` to files, and add them up from there.
+        """Write the rides with `after < id <= upto` to files, and add them up between cuts.
 
         Raises Unavailable if Spark has not read as many as Postgres has.
         """
         context = self.spark.sparkContext
-        parallelism = context.defaultParallelism
-        ranges = extract.cut_into_ranges(self.connection, after, upto, parallelism)
-        if ranges:
-            table, folder = extract.this_table(self.connection), self.warehouse.make_room()
-            with self.shown("Extracting new rides"):
-                self.new, self.digests = extract.extract(context, self.url, table, ranges, folder)
+        ranges = cut_into_ranges(self.connection, after, upto, context.defaultParallelism)
+        table, root = this_table(self.connection), self.warehouse.table.store.root
+        with self.shown("Extracting new rides"):
+            self.new = extract(
+                context, self.url, table, ranges, marks, root if self.writes else None
+            )
         reached(RunStep.AFTER_EXTRACT)
-        with self.shown("Adding up new rides"):
-            staged = self.warehouse.read_staged(self.spark, self.new)
-            found = pieces(staged, marks) if self.new else []
-        read = sum(piece.rides for piece in found)
+        read = sum(piece.rides for piece in self.new.pieces)
         expected = sum(range_.rows for range_ in ranges)
         if read != expected:  # before anything is published, or a consumer is called wrong
             raise Unavailable(
                 f"Spark read {read} rides where Postgres has {expected}: do executors reach"
                 " the same database?"
             )
-        return found
+        return sorted(self.new.pieces)
 
     def look(self, blocks: Sequence[Ask], *, with_files: bool = True) -> list[Look]:
         """Compare blocks with Postgres, ride by ride. Raises Unavailable, or what Spark raises.
@@ -73,10 +71,10 @@ class Rides:
         """
         if not blocks:
             return []
-        table = extract.this_table(self.connection)
+        table, root = this_table(self.connection), self.warehouse.table.store.root
         with self._reading("Comparing old rides"):
             asked = self._with_files(blocks) if with_files else blocks
-            return look(self.spark.sparkContext, self.url, table, asked)
+            return look(self.spark.sparkContext, self.url, table, root, asked)
 
     def digests_in_files(self, blocks: Sequence[Ask]) -> dict[int, str]:
         """The digest of each block as the warehouse has it, by its beginning.
@@ -85,40 +83,41 @@ class Rides:
         """
         with self.shown("Reading the warehouse"):
             try:
-                return digests(self.spark.sparkContext, self.url, self._with_files(blocks))
+                root = self.warehouse.table.store.root
+                return digests(self.spark.sparkContext, root, self._with_files(blocks))
             except SPARK_ERRORS as error:
                 if NOT_RIDES in str(error):
-                    raise Broken(cause(error)) from None
+                    raise Broken(what(error)) from None
                 raise
 
     def _with_files(self, blocks: Sequence[Ask]) -> list[Ask]:
         """The same blocks, each with the files that may have rides of it."""
         ordered = sorted(blocks)
-        paths: list[list[str]] = [[] for _ in ordered]
+        files: list[list[tuple[str, int]]] = [[] for _ in ordered]
         for file in self.warehouse.table.files():
             place = bisect_left(ordered, file.first, key=lambda block: block.known)
             while place < len(ordered) and ordered[place].after < file.last:
-                paths[place].append(str(self.warehouse.table.require(file)))
+                files[place].append((file.path, file.size))
                 place += 1
         return [
-            block._replace(paths=tuple(found)) for block, found in zip(ordered, paths, strict=True)
+            block._replace(files=tuple(found)) for block, found in zip(ordered, files, strict=True)
         ]
 
-    @contextmanager
-    def of_days(
-        self, days: Collection[date], stage: str, *, with_old: bool
-    ) -> Iterator[DataFrame | None]:
-        """All rides of these days, new and old, for a stage; None if there can't be any.
+    def minutes_of(self, days: Collection[date], *, with_old: bool) -> Minutes:
+        """All rides of these days, new and old, by minute.
 
-        Raises Unavailable if the warehouse can't be read, in the block as well.
+        Raises Unavailable if the warehouse can't be read.
         """
-        new = [file for file in self.new if file.day in days]
-        with self._reading(stage):
+        with self._reading("Adding up minutes"):
             files = self.warehouse.table.files() if with_old else []
-            old = [file for file in files if file.day in days]
-            found = [self.warehouse.read(self.spark, old)] if old else []
-            found += [self.warehouse.read_staged(self.spark, new)] if new else []
-            yield reduce(DataFrame.union, found) if found else None
+            of_these = [file for file in files if file.day in days]
+            root = self.warehouse.table.store.root
+            old = by_minute(self.spark.sparkContext, root, of_these)
+        return of_days([*old, self.new.minutes], days)
+
+    def new_days(self) -> set[date]:
+        """The days on which the new rides were taken, as far as these have minutes."""
+        return days_of(self.new.minutes)
 
     @contextmanager
     def _reading(self, stage: str) -> Iterator[None]:
@@ -129,6 +128,11 @@ class Rides:
                 if "SQLSTATE" in str(error):  # it is Postgres that a task could not read
                     raise
                 raise Unavailable(
-                    f"the warehouse can't be read ({cause(error)});"
+                    f"the warehouse can't be read ({what(error)});"
                     " python -m analytics.reconcile --full rebuilds it"
                 ) from None
+
+
+def what(error: Exception) -> str:
+    """What is wrong with a file, or what Spark raised."""
+    return cause(error).removeprefix(NOT_RIDES)

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NONE = -(2**63)  # stands for a NULL, which only a stranger writes: no ride has this number
+MOST = 2**63 - 1  # no ride has a higher number
 NAMED = 10  # this many of the rides that differ are named
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# As `analytics.extract` reads Postgres' infinity, and whatever else Python has no time for.
+# As `analytics.from_postgres` reads Postgres' infinity, and whatever else Python has no time for.
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
@@ -82,6 +83,14 @@ class Rows(NamedTuple):
                 metres = sum(self.millimetres[start:end])
                 yield self.ids[start], self.ids[end - 1], end - start, metres
             start = end
+
+    def ends(self, block: int) -> list[int]:
+        """The ends of all blocks of so many ids that have rides, in order."""
+        found, start = list[int](), 0
+        while start < len(self.ids):
+            found.append(-(-self.ids[start] // block) * block)
+            start = bisect_right(self.ids, found[-1])
+        return found
 
     def upto(self, last: int) -> "Rows":
         end = bisect_right(self.ids, last)

@@ -1,4 +1,4 @@
-"""The Spark session: exact arithmetic, times in UTC, and no output unless it can't start."""
+"""The Spark session, which runs our tasks, and says nothing unless it can't start."""
 
 import logging
 import os
@@ -25,21 +25,14 @@ from unified_log.words import printable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
-# What this job sets whatever Spark's own configuration says: exactness depends on it.
-REQUIRED = {
-    "spark.app.name": "rocket-rides-reconciliation",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",  # an overflow is an error, never a null
-}
+# What this job sets whatever Spark's own configuration says. No sum is Spark's own, so exactness
+# does not depend on that.
+REQUIRED = {"spark.app.name": "rocket-rides-reconciliation"}
 # Seconds within which a cluster has to do a first task. Spark itself would wait for ever, and a run
 # holds its locks.
 WORKER_WITHIN = 120.0
 # What suits this job, unless Spark's own configuration says something else.
 SUITABLE = {
-    "spark.sql.shuffle.partitions": "4",  # the shuffled rows are partial sums, so they are few
-    # More than 32 folders are listed by tasks: by default one for each folder, which costs ten
-    # times as much as listing it.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

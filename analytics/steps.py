@@ -7,8 +7,9 @@ class RunStep(Enum):
     """What a crash leaves behind is told in `analytics.reconcile`."""
 
     AFTER_FREEZE = "after the freeze"
-    AFTER_EXTRACT = "after the rides were written and before they were added up"
-    BEFORE_PUBLISH = "before the new files are in their places"
-    AFTER_PLACING = "after the new files are in their places and before the table names them"
+    AFTER_EXTRACT = "after the new files are written"
+    BEFORE_PUBLISH = "before the ledger is written"
+    PUT_ASIDE = "after a file of an unreadable log is put aside"
+    AFTER_LEDGER = "after the ledger is written and before the table names the new files"
     BEFORE_COMMIT = "after the table names them and before the commit"
     AFTER_COMMIT = "after the commit"

@@ -1,23 +1,27 @@
 """The table of rides: Parquet files by day, and a log that says which of them count.
 
-Both are as Delta Lake prescribes; pyarrow writes the files, delta-rs the log. Neither syncs
-anything to disk, so that is done here: files before the log names them, and the log before anyone
-is told. Ledgers lie beside the log, in a folder that a vacuum passes over, since its name begins
-with an underscore.
+Both are as Delta Lake prescribes; pyarrow writes the files, delta-rs the log. A file that the log
+does not name is one of a run that has not committed yet, or never will, and goes once it is older
+than the retention. In a folder, all is on disk before the next relies on it: files before the log
+names them, and the log before anyone is told. Ledgers, and a log that was put aside, lie in folders
+that a vacuum passes over, since their names begin with an underscore.
 
 Another writer may rearrange the files (OPTIMIZE). One that changes rides is named, with its
-version; and a commit of ours is never built on one that came after our read.
+version; and a commit of ours is never built on one that came after our read: a store takes each
+version of the log once (`require_one_winner`).
 """
 
 import json
 import re
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
@@ -27,15 +31,21 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from analytics import parquet
 from analytics.ledger import Broken, Ledger, Owner
-from analytics.parquet import DAY, File, to_disk
-from unified_log.errors import Unavailable, in_one_line
+from analytics.parquet import DAY, File
+from analytics.steps import RunStep
+from analytics.store import OPTIONS, Store, refusal
+from unified_log.errors import Unavailable
+from unified_log.faults import reached
 from unified_log.words import printable
 
-OURS = re.compile(r"day=|_delta_log$|_ledgers$|\.")  # the names of what runs leave in the folder
-VERSION = re.compile(r"[0-9]{20}")
-LEDGERS = "_ledgers"
+OURS = re.compile(r"day=|probe-|_delta_log$|_ledgers$|_broken|\.")  # what runs leave there
+VERSION = re.compile(r"_delta_log/([0-9]{20})\.json")
+LOG, LEDGERS = "_delta_log", "_ledgers"
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
+# By default, whoever comes too late to create a table changes the one that is there by then.
+ONCE = CommitProperties(max_commit_retries=0)
+RACERS = 8
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
 ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -54,6 +64,7 @@ class CommitInfo(msgspec.Struct):
     """What the writer of a version said of it; `reconciliation` if that was a run."""
 
     operation: str = ""
+    timestamp: int = 0  # milliseconds since 1970
     reconciliation: CommittedRun | None = None
 
 
@@ -72,47 +83,51 @@ class Action(msgspec.Struct, rename="camel"):
 
 
 class Table:
-    """The table in `folder`, as it was at the first look; after a commit here, as that left it.
+    """The table in `store`, as it was at the first look; after a commit here, as that left it.
 
-    Versions, and the files that only these need, are kept for `retention_days`.
+    Versions, and the files that only these need, are kept for `retention_days`. Methods raise
+    OSError, too.
     """
 
-    def __init__(self, folder: Path, retention_days: int) -> None:
-        self.folder = folder
+    def __init__(self, store: Store, retention_days: int) -> None:
+        self.store = store
         self.retention_days = retention_days
-        self._log = folder / "_delta_log"
-        self._ledgers = folder / LEDGERS
+        self._was_broken = False
 
     @cached_property
     def delta(self) -> DeltaTable | None:
         """The table; None when there is none. Raises Broken, or Unavailable."""
         try:
-            return None if self.is_away() else self._ours(DeltaTable(str(self.folder)))
+            return None if self.is_away() else self._ours(self._opened())
         except DeltaError as error:
+            self._was_broken = True
             raise Broken(f"its log can't be read: {_reason(error)}") from None
-        except OSError as error:
-            raise Unavailable(f"{self.folder} can't be read: {error}") from None
+
+    def _opened(self) -> DeltaTable:
+        with self.store.telling():
+            return DeltaTable(self.store.root, storage_options=OPTIONS)
 
     def is_away(self) -> bool:
         """Whether there is no table now. Raises Unavailable if something else is in its place.
 
         What runs have left there does not count as something else.
         """
-        if DeltaTable.is_deltatable(str(self.folder)):
-            return False
-        strange = [path for path in self._content() if not OURS.match(path.name)]
+        with self.store.telling():
+            if DeltaTable.is_deltatable(self.store.root, OPTIONS):
+                return False
+        strange = [each.path for each in self.store.listed() if not OURS.match(each.path)]
         if strange:
             raise Unavailable(
-                f"{strange[0]} does not belong to the warehouse: set another WAREHOUSE_DIR"
+                f"{self.store.root}/{strange[0]} does not belong to the warehouse:"
+                " set another WAREHOUSE_DIR"
             )
         return True
 
-    def _content(self) -> list[Path]:
-        return sorted(self.folder.iterdir()) if self.folder.is_dir() else []
-
     def _ours(self, delta: DeltaTable) -> DeltaTable:
         if delta.transaction_version(APP) is None and delta.file_uris():
-            raise Unavailable(f"{self.folder} is somebody else's table: set another WAREHOUSE_DIR")
+            raise Unavailable(
+                f"{self.store.root} is somebody else's table: set another WAREHOUSE_DIR"
+            )
         return delta
 
     @property
@@ -132,26 +147,19 @@ class Table:
                 raise Broken(f"{printable(file.path)} has no statistics")
         return files
 
-    def require(self, file: File) -> Path:
-        """Where a file is. Raises Broken if it is not there as the log has it."""
-        path = self.folder / file.path
-        try:
-            size = path.stat().st_size
-        except OSError:
-            raise Broken(f"{file.path} is missing") from None
-        if size != file.size:
-            raise Broken(f"{file.path} has {size} bytes, not {file.size}")
-        return path
-
     def committed_runs(self) -> Iterator[CommittedRun]:
-        """What the runs wrote, the newest first, as far back as the log goes.
+        """What the runs wrote, the newest first, as far back as the log goes."""
+        return (run for _, run in self.commits())
+
+    def commits(self) -> Iterator[tuple[int, CommittedRun]]:
+        """The same, with when they committed: in milliseconds since 1970.
 
         `DeltaTable.history` finds nothing in a folder whose name has a # or a ?; this does.
         """
         for _, actions in self._versions():
             for action in actions or ():
                 if action.commit_info and action.commit_info.reconciliation:
-                    yield action.commit_info.reconciliation
+                    yield action.commit_info.timestamp, action.commit_info.reconciliation
 
     def strangers(self) -> list[str]:
         """The versions since the newest run's that changed rides, each with what it did.
@@ -174,63 +182,40 @@ class Table:
 
     def _versions(self) -> Iterator[tuple[int, list[Action] | None]]:
         """The versions, the newest first, each with its actions: None if they can't be read."""
-        for version in sorted(self._log.glob("*.json"), reverse=True):
-            if not VERSION.fullmatch(version.stem):
+        for info in reversed(self.store.listed(LOG)):
+            if not (version := VERSION.fullmatch(info.path)):
                 continue
             actions = None
-            with suppress(OSError, ValueError, ArithmeticError):
-                lines = version.read_bytes().splitlines()
+            with suppress(FileNotFoundError, ValueError, ArithmeticError):
+                lines = self.store.read(info.path).splitlines()
                 actions = [msgspec.json.decode(line, type=Action) for line in lines]
-            yield int(version.stem), actions
+            yield int(version[1]), actions
 
     def ledger(self, digest: str) -> Ledger:
         """The ledger of this SHA-256. Raises Broken if its file is gone, or is not that."""
         try:
-            content = (self._ledgers / f"{digest}.json").read_bytes()
-        except OSError:
+            content = self.store.read(f"{LEDGERS}/{digest}.json")
+        except FileNotFoundError:
             raise Broken("its ledger is gone") from None
         return read_ledger(content, digest)
 
     def write_ledger(self, ledger: Ledger) -> str:
-        """Write the ledger's file, on disk when this returns its SHA-256. Raises OSError."""
+        """Write the ledger's file, on disk when this returns its SHA-256."""
         content = msgspec.json.encode(ledger)
         digest = sha256(content).hexdigest()
-        self._ledgers.mkdir(parents=True, exist_ok=True)
-        path = self._ledgers / f"{digest}.json"
-        path.write_bytes(content)
-        for each in (path, self._ledgers, self.folder):
-            to_disk(each)
+        self.store.write(f"{LEDGERS}/{digest}.json", content)
         return digest
-
-    def place(self, folder: Path, file: File) -> AddAction:
-        """Move a file from `folder` to its place, on disk. It counts once that is committed.
-
-        Raises OSError.
-        """
-        target = self.folder / file.path
-        target.parent.mkdir(exist_ok=True)
-        (folder / file.path).rename(target)
-        to_disk(target.parent)
-        to_disk(self.folder)
-        stats = {
-            "numRecords": file.rides,
-            "minValues": {"id": file.first},
-            "maxValues": {"id": file.last},
-            "nullCount": {"id": 0},
-        }
-        at = int(target.stat().st_mtime * 1000)
-        return AddAction(file.path, file.size, {DAY: str(file.day)}, at, True, json.dumps(stats))
 
     def commit(
         self,
-        files: list[AddAction],
-        replaced: list[File],
+        files: Sequence[File],
+        replaced: Sequence[File],
         mode: Literal["append", "overwrite"],
         committed: CommittedRun,
     ) -> None:
         """One transaction, on disk when this returns. The files in `replaced` no longer count.
 
-        Raises Unavailable, as when anybody has committed since the first look, or OSError.
+        Raises Unavailable, as when anybody has committed since the first look.
         """
         said = json.loads(msgspec.json.encode(committed))
         carried = [Transaction(APP, committed.run)]
@@ -239,23 +224,29 @@ class Table:
         gone = [
             RemoveAction(file.path, True, now, file.size, {DAY: str(file.day)}) for file in replaced
         ]
-        try:
+        with self._writing():
             delta = self.delta or self._create()
-            before = f"{delta.version():020}"
+            before = f"{LOG}/{delta.version():020}"
             delta.create_write_transaction(
-                [*files, *gone], mode, SCHEMA, [DAY],
+                [*(_added(file, now) for file in files), *gone], mode, SCHEMA, [DAY],
                 commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
             )  # fmt: skip
             delta.update_incremental()
-        except DeltaError as error:
-            raise Unavailable(f"{self.folder} can't be written to: {_reason(error)}") from None
         self._sync_log(before)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self.store.telling():
+                yield
+        except DeltaError as error:
+            raise Unavailable(f"{self.store.root} can't be written to: {_reason(error)}") from None
 
     def _create(self) -> DeltaTable:
         self.delta = DeltaTable.create(
-            str(self.folder), SCHEMA, partition_by=[DAY], configuration={**self._properties}
-        )
-        to_disk(self.folder)
+            self.store.root, SCHEMA, partition_by=[DAY], configuration={**self._properties},
+            storage_options=OPTIONS, commit_properties=ONCE,
+        )  # fmt: skip
         return self.delta
 
     @property
@@ -263,32 +254,90 @@ class Table:
         days = f"interval {self.retention_days} days"
         return {"delta.logRetentionDuration": days, "delta.deletedFileRetentionDuration": days}
 
+    def require_one_winner(self) -> None:
+        """Raise Unavailable unless, of several who write the same version at once, one succeeds.
+
+        A server that ignores If-None-Match would have one run write over another's commit. Only a
+        race tells: delta-rs looks before it writes. What a crash leaves of the table that they
+        create is vacuumed with other files that the log does not name.
+        """
+        probe = self.store.below(f"probe-{uuid4().hex}")
+
+        def create(_: int) -> DeltaError | None:
+            try:
+                DeltaTable.create(
+                    probe.root, SCHEMA, storage_options=OPTIONS, commit_properties=ONCE
+                )
+            except DeltaError as error:
+                return error
+            return None
+
+        with self._writing(), ThreadPoolExecutor(RACERS) as pool:
+            refused = [error for error in pool.map(create, range(RACERS)) if error]
+            if len(refused) == RACERS:
+                raise refused[0]
+            self.store.files.delete_dir(probe.root.rpartition("/")[2])
+        if len(refused) < RACERS - 1:
+            raise Unavailable(
+                f"{self.store.root} takes the same version of a table twice: two runs at once would"
+                " lose rides (it must refuse a second put with If-None-Match)"
+            )
+
+    def make_way(self) -> None:
+        """Put an unreadable log aside, the newest version first.
+
+        So what a crash leaves is a log that is still unreadable, or as it was at an earlier run, or
+        none. Raises Unavailable if it can be read by now: then somebody else has done this.
+        """
+        was_broken = self._was_broken
+        with suppress(Broken):
+            if self.delta is not None and was_broken:
+                raise Unavailable(f"{self.store.root} can be read by now: run again")
+            return
+        aside = f"_broken/{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for info in reversed(self.store.listed(LOG)):
+            if info.is_file:
+                self.store.write(f"{aside}/{info.base_name}", self.store.read(info.path))
+                self.store.delete(info.path)
+                reached(RunStep.PUT_ASIDE)
+        self.delta = None
+
     def forget(self) -> None:
         """Remove the versions that are old enough, and the files that only these need."""
         if self.delta is None:
             return
-        if not self._properties.items() <= self.delta.metadata().configuration.items():
-            self.delta.alter.set_table_properties(
-                self._properties, post_commithook_properties=ONLY_COMMIT
-            )
-            self.delta.update_incremental()
-        self.delta.create_checkpoint()
-        self._sync_log(f"{self.delta.version():020}")
-        self.delta.cleanup_metadata()
-        hours = self.retention_days * 24
-        for path in self.delta.vacuum(hours, enforce_retention_duration=False, full=True):
-            (self.folder / path).unlink(missing_ok=True)
+        with self.store.telling():
+            if not self._properties.items() <= self.delta.metadata().configuration.items():
+                self.delta.alter.set_table_properties(
+                    self._properties, post_commithook_properties=ONLY_COMMIT
+                )
+                self.delta.update_incremental()
+            self.delta.create_checkpoint()
+            self._sync_log(f"{LOG}/{self.delta.version():020}")
+            self.delta.cleanup_metadata()
+            hours = self.retention_days * 24
+            old = self.delta.vacuum(hours, enforce_retention_duration=False, full=True)
         named = {committed.ledger for committed in self.committed_runs()}
-        for ledger in self._ledgers.glob("*.json"):
-            if ledger.stem not in named and ledger.stat().st_mtime < time.time() - hours * 3600:
-                ledger.unlink(missing_ok=True)
+        oldest = datetime.now(UTC) - timedelta(self.retention_days)
+        for info in self.store.listed(LEDGERS):
+            if info.mtime < oldest and info.base_name.partition(".")[0] not in named:
+                old.append(info.path)
+        for path in old:
+            self.store.delete(path)
 
     def _sync_log(self, begins: str) -> None:
         """Sync the log to disk: the file whose name begins with `begins`, and all later ones."""
-        for path in self._log.iterdir():
-            if path.name >= begins:
-                to_disk(path)
-        to_disk(self._log)
+        self.store.to_disk(*(info.path for info in self.store.listed(LOG) if info.path >= begins))
+
+
+def _added(file: File, now: int) -> AddAction:
+    stats = {
+        "numRecords": file.rides,
+        "minValues": {"id": file.first},
+        "maxValues": {"id": file.last},
+        "nullCount": {"id": 0},
+    }
+    return AddAction(file.path, file.size, {DAY: str(file.day)}, now, True, json.dumps(stats))
 
 
 def read_ledger(content: bytes, digest: str) -> Ledger:
@@ -303,4 +352,4 @@ def read_ledger(content: bytes, digest: str) -> Ledger:
 
 def _reason(error: DeltaError) -> str:
     """What it says, without the trace that follows; it may quote what somebody else wrote."""
-    return printable(in_one_line(error).partition(" 0: ")[0])
+    return printable(refusal(error))

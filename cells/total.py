@@ -1,12 +1,11 @@
-"""`python -m cells.total WAREHOUSE...`: one exact total of all cells, from their open tables.
+"""`python -m cells.total WAREHOUSE...`: one exact total of all cells, from their tables.
 
 Each cell reconciles itself; in the log of its table, its newest run says what the rides add up to,
 block by block, and up to which position they are proven. Spark adds up each table again, and the
 total is told only if every block agrees. So a cell that is down is stale in the total, never wrong.
 
-A WAREHOUSE is a cell's WAREHOUSE_DIR, or the URL of a copy that delta-rs and Spark both know, such
-as s3a://bucket/cell0. It is only read. The exit status is 0 when all cells are in the total, 1 when
-one is missing, 2 when there is no total, 70 for a bug.
+A WAREHOUSE is a cell's WAREHOUSE_DIR, or a copy of that. It is only read. The exit status is 0 when
+all cells are in the total, 1 when one is missing, 2 when there is no total, 70 for a bug.
 """
 
 import os
@@ -15,14 +14,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-import msgspec
 
 from analytics import foreign
 from analytics.ledger import Broken, Ledger
-from analytics.pieces import Piece, pieces, total
+from analytics.parquet import File
+from analytics.pieces import Piece, by_block, total
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN
 from rocket_rides import settings
@@ -30,7 +27,7 @@ from rocket_rides.cells import CELL_SIZE, LAST_CELL
 from rocket_rides.words import metres
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser
-from unified_log.words import aligned, number, printable
+from unified_log.words import aligned, number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +43,8 @@ class OpenTable(NamedTuple):
     cell: int
     ledger: Ledger
     at: datetime  # of that run's commit
-    files: list[str]  # as Spark reads them
+    root: str
+    files: list[File]
 
     @property
     def owner(self) -> tuple[str, str]:
@@ -55,48 +53,22 @@ class OpenTable(NamedTuple):
         return newest.database_id, newest.term
 
 
-def opened(warehouse: str) -> OpenTable:
+def opened(place: str) -> OpenTable:
     """The table in a warehouse. Raises Unavailable if it can't be read, or is not one cell's."""
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError, TableNotFoundError
-    from deltalake.fs import DeltaStorageHandler
-    from pyarrow.fs import PyFileSystem
+    from analytics.warehouse import Warehouse
 
-    from analytics.table import LEDGERS, CommittedRun, read_ledger
-    from analytics.warehouse import literal
-
-    place = warehouse.removeprefix("file://").rstrip("/") + "/rides"
-    if is_folder := "://" not in place:
-        place = str(Path(place).absolute())
     try:
-        table = DeltaTable(place)
-        version, paths = table.version(), table.get_add_actions(flatten=True)["path"].to_pylist()
-        # A run may have committed since: what it wrote is not in these files.
-        commits = (each for each in table.history() if each["version"] <= version)
-        newest = next((each for each in commits if "reconciliation" in each), None)
-    except TableNotFoundError:
-        raise Unavailable(f"{warehouse} has no table of rides") from None
-    except (DeltaError, OSError) as error:
-        raise Unavailable(f"{warehouse} can't be read: {printable(in_one_line(error))}") from None
-    if newest is None:
-        # delta-rs finds no history where there are such signs.
-        signs = (
-            ", or there is a # or a ? in its path" if any(sign in place for sign in "#?") else ""
-        )
-        raise Unavailable(f"{warehouse} has a table that no reconciliation has written{signs}")
-    try:
-        digest = msgspec.convert(newest["reconciliation"], CommittedRun).ledger
-        ledgers = PyFileSystem(DeltaStorageHandler(place))
-        with ledgers.open_input_file(f"{LEDGERS}/{digest}.json") as file:
-            ledger = read_ledger(file.read(), digest)
-    except (msgspec.ValidationError, OSError) as error:
-        raise Unavailable(f"{warehouse} has a ledger that can't be read: {error}") from None
+        warehouse = Warehouse(place if "://" in place else os.path.abspath(place))
+        table = warehouse.table
+        if (newest := warehouse.committed_run()) is None:
+            raise Unavailable(f"{place} has no table of rides that a reconciliation has written")
+        ledger = table.ledger(newest.ledger)
+        at = next(at for at, each in table.commits() if each == newest)
+        files = table.files()
     except Broken as error:
-        raise Unavailable(f"{warehouse} can't be believed: {error}") from None
-    at = datetime.fromtimestamp(newest["timestamp"] / 1000, UTC)
-    root = f"file://{place}" if is_folder else place
-    files = [literal(f"{root}/{path}") for path in paths]
-    return OpenTable(warehouse, cell_of(warehouse, ledger), ledger, at, files)
+        raise Unavailable(f"{place} can't be believed: {error}") from None
+    when = datetime.fromtimestamp(at / 1000, UTC)
+    return OpenTable(place, cell_of(place, ledger), ledger, when, table.store.root, files)
 
 
 def cell_of(warehouse: str, ledger: Ledger) -> int:
@@ -120,12 +92,19 @@ def require_one_of_each(tables: Sequence[OpenTable]) -> None:
 
 def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:
     """Raise Unavailable unless Spark adds up the rides to what the ledger says of each block."""
-    from analytics.session import SPARK_ERRORS, cause
+    from analytics.look import sums
+    from analytics.rides import what
+    from analytics.session import SPARK_ERRORS
 
     try:
-        found = pieces(spark.read.schema("id BIGINT, distance DECIMAL(12,3)").parquet(*table.files))
+        parts = by_block(sums(spark.sparkContext, table.root, table.files)).values()
     except SPARK_ERRORS as error:
-        raise Unavailable(f"{table.warehouse} can't be read: {cause(error)}") from None
+        raise Unavailable(f"{table.warehouse} can't be read: {what(error)}") from None
+    found = [
+        Piece(min(each.first for each in of), max(each.last for each in of),
+              *total(each.tally for each in of))
+        for of in parts
+    ]  # fmt: skip
     proven = [  # an approval may leave a block without rides
         Piece(block.first, block.last, *block.tally) for block in table.ledger.blocks if block.rides
     ]

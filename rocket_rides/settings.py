@@ -156,9 +156,10 @@ class Settings(BaseSettings):
     """The address on which the live page listens; its buttons need a loopback address."""
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     """Its port. Unset: the one after the API's."""
-    warehouse_dir: Path | None = None
-    """The folder of rides that Spark has read, one per database; delta-rs reads no path with `%41`
-    or the like. Unset: `DATA_DIR/warehouse`."""
+    warehouse_dir: str = ""
+    """Where the rides are that Spark has read, one place per database: a folder (delta-rs reads no
+    path with `%41` or the like), or an object store's URL, such as `s3://bucket/rides`. Unset:
+    `DATA_DIR/warehouse`."""
     warehouse_retention_days: int = Field(default=30, ge=2, le=36500)
     """Days for which the warehouse keeps its earlier versions: 2 or more, so that the last run's is
     still there."""
@@ -198,9 +199,11 @@ class Settings(BaseSettings):
         return self.receipt_lease or self.receipt_timeout + LEASE_MARGIN
 
     @property
-    def warehouse(self) -> Path:
-        """The folder that holds the rides which Spark has already read."""
-        return (self.warehouse_dir or self.data_dir / "warehouse").absolute()
+    def warehouse(self) -> str:
+        """The folder that holds the rides which Spark has already read, or its URL."""
+        if "://" in self.warehouse_dir:
+            return self.warehouse_dir
+        return str(Path(self.warehouse_dir or self.data_dir / "warehouse").absolute())
 
     @property
     def embedded_postgres(self) -> bool:

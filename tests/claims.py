@@ -225,6 +225,11 @@ CLAIMS = {
     "owner": Claim(
         "The nightly job refuses another database's warehouse.", "analytics/ownership.py", 16
     ),
+    "anywhere": Claim(
+        "Of runs that commit to one warehouse at once, in a folder or an object store, one does.",
+        "analytics/table.py",
+        16,
+    ),
     "counted": Claim(
         "A gap is counted once, in however many pieces it is healed.",
         "unified_log/readers/reader.py",

@@ -180,8 +180,42 @@ def java() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(java: None) -> Iterator["SparkSession"]:
-    """One Spark session for all tests."""
+def s3(folder: Path) -> Iterator[Path]:
+    """A server of S3's protocol, which this environment names; where it keeps its buckets."""
+    from tests.support.object_stores import SERVED, s3_server
+
+    with s3_server(folder / "s3") as variables, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        SERVED.append(folder / "s3")
+        yield folder / "s3"
+
+
+@pytest.fixture(scope="session")
+def azure_port() -> Iterator[int]:
+    """Where Azure's emulator will listen, as this environment says."""
+    from lab.ports import free_ports
+    from tests.support.object_stores import azure_variables
+
+    port = free_ports()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in azure_variables(port).items():
+            patch.setenv(name, value)
+        yield port
+
+
+@pytest.fixture(scope="session")
+def azurite(folder: Path, azure_port: int) -> Iterator[int]:
+    from tests.support.object_stores import azurite
+
+    (folder / "azure").mkdir()
+    with azurite(folder / "azure", azure_port):
+        yield azure_port
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, s3: Path, azure_port: int) -> Iterator["SparkSession"]:
+    """One Spark session for all tests; its workers have the environment of its start."""
     from pyspark.logger import PySparkLogger
 
     from analytics.session import session

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import psycopg
 
-from analytics import extract
-from analytics.extract import CountedRange
+from analytics.extract import CountedRange, cut_into_ranges
+from analytics.from_postgres import for_executors, reading, this_table
 from analytics.ledger import Ledger, Rated
 from analytics.pieces import BLOCK
 from analytics.result import CountedRatings, RatingsVerdict
@@ -102,14 +102,14 @@ def prove(
     again_ |= {
         rated.upto: rated for rated in full if any(rated.after < m < rated.upto for m in marks)
     }
-    table = extract.this_table(connection, "ratings")
-    ranges = extract.cut_into_ranges(connection, after, furthest, spark.defaultParallelism, table)
+    table = this_table(connection, "ratings")
+    ranges = cut_into_ranges(connection, after, furthest, spark.defaultParallelism, table)
     ranges += [CountedRange(rated.after, rated.upto, rated.ratings) for rated in again_.values()]
     reread = [*again_.values(), *newest]
     sums = list[Sum]()
     if ranges:
         cuts = sorted(marks | {rated.upto for rated in newest})
-        task = partial(_add_up, extract.for_executors(url, sys.modules[__name__]), table, cuts)
+        task = partial(_add_up, for_executors(url, sys.modules[__name__]), table, cuts)
         with shown("Adding up ratings"):
             slices = min(len(ranges), 4 * spark.defaultParallelism)
             found = spark.parallelize(ranges, slices).flatMap(task).collect()
@@ -193,7 +193,7 @@ def _add_up(url: str, table: str, marks: list[int], ends: CountedRange) -> list[
     import pyarrow.compute as pc
 
     statement = RATINGS.format(table=table, after=ends[0], upto=ends[1])
-    with extract.reading(url, statement) as batches:
+    with reading(url, statement) as batches:
         ratings = batches.read_all().rename_columns(["id", "stars"])
     number = pc.divide(pc.subtract(ratings["id"], 1), BLOCK)
     segment = pa.chunked_array([pa.repeat(0, len(ratings))])

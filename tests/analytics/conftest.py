@@ -1,12 +1,36 @@
-"""The nightly job in the test's own process."""
+"""The nightly job in the test's own process, and warehouses anywhere."""
 
 import signal
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from analytics.reconcile import main
+from tests.support.books import Books
 from tests.support.jobs import Reconcile, Run
+from tests.support.object_stores import root_of
 from tests.support.world import World
+
+
+@pytest.fixture
+def bucket(s3: Path) -> Path:
+    """Where a server of S3's protocol keeps a warehouse."""
+    bucket = s3 / uuid4().hex
+    bucket.mkdir()
+    return bucket / "warehouse"
+
+
+@pytest.fixture(params=["folder", "S3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A warehouse's folder, or that in which a server keeps it: `root_of` tells its root."""
+    where: Path = request.getfixturevalue("bucket") if request.param == "S3" else tmp_path
+    return where
+
+
+@pytest.fixture
+def books_anywhere(books: Books, place: Path) -> Books:
+    return Books(books.world, books.spark, root_of(place), place)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def double_a_ride_by_an_operation_of_no_name(books: Books) -> None:
 
 
 def newest_version(books: Books) -> tuple[Path, list[dict[str, dict[str, object]]]]:
-    newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+    newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
     return newest, [json.loads(line) for line in newest.read_text().splitlines()]
 
 
@@ -139,7 +139,7 @@ def rearrange(books: Books, which: slice) -> None:
     newest, _ = newest_version(books)
     lines: list[object] = [{"commitInfo": {"operation": "OPTIMIZE"}}]
     for file in books.warehouse.table.files()[which]:
-        path = books.warehouse.table.folder / file.path
+        path = books.rides_on_disk / file.path
         copy = path.with_name(f"copy-{path.name}")
         copy.write_bytes(path.read_bytes())
         same = {"partitionValues": {"day": str(file.day)}, "dataChange": False, "size": file.size}
@@ -157,11 +157,12 @@ def test_a_file_that_goes_while_its_blocks_are_read_again_ends_the_run_in_a_sent
     settled(books)
     [file, *_] = books.warehouse.table.files()
     look = Look(file.first, file.last, file.last, "", "", "", "", (), (), rows.Differences())
-    (books.warehouse.table.folder / file.path).unlink()
+    (books.rides_on_disk / file.path).unlink()
     world = books.world
     rides = Rides(
-        world.connection, books.spark, books.warehouse, world.postgres_url, lambda _: nullcontext()
-    )
+        world.connection, books.spark, books.warehouse, world.postgres_url,
+        lambda _: nullcontext(), writes=True,
+    )  # fmt: skip
     with pytest.raises(Unavailable, match="is missing"):
         read_again(rides, [look])
 

@@ -84,7 +84,7 @@ def test_a_reset_takes_in_no_ride_that_nobody_confirms(books: Books) -> None:
 def test_a_warehouse_that_is_rebuilt_from_postgres_is_no_witness_of_it(books: Books) -> None:
     settled(books)
     totals = standing(books)[1:]
-    shutil.rmtree(books.warehouse.folder)
+    shutil.rmtree(books.on_disk)
     by_hand(books.world, ALTER.format(100_004))
     for options in NIGHTS:
         assert books.run(**options).status == "held"
@@ -98,7 +98,7 @@ def test_where_its_log_is_broken_the_ledger_beside_it_still_says_what_the_rides_
     """So the totals are right, and Postgres was changed: on what day, a digest does not tell."""
     settled(books)
     totals = totals_now(books)
-    newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+    newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
     newest.write_text("{")
     by_hand(books.world, ALTER.format(100_004))
     for options in NIGHTS:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from analytics import extract
+from analytics.from_postgres import RIDES_IN_RANGE
 from analytics.steps import RunStep
 from demo.embedded.servers import Postgres
 from demo.embedded.spawn import running
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 # Seconds that a run may take to end, on a busy machine: else it waits as long as the server does.
 LONGEST = 2 * PATIENCE
 # Each of these statements is still being carried out when its server freezes.
-FOR_LONG = extract.RIDES_IN_RANGE.replace("FROM {table}", "FROM {table}, pg_sleep(3600)")
+FOR_LONG = RIDES_IN_RANGE.replace("FROM {table}", "FROM {table}, pg_sleep(3600)")
 READING = """
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'reconciler' AND wait_event = 'PgSleep'

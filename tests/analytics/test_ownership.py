@@ -40,7 +40,7 @@ def other(books: Books, postgres: Postgres, redis: Redis) -> Iterator[Books]:
 
 
 def content(books: Books) -> dict[Path, bytes]:
-    files = (books.warehouse.folder / "rides").rglob("*")
+    files = (books.on_disk / "rides").rglob("*")
     return {path: path.read_bytes() for path in files if path.is_file()}
 
 
@@ -53,7 +53,7 @@ def test_another_databases_warehouse_is_refused_and_left_alone(books: Books, oth
     other.add_many(7)
     other.claim("consumer0", 7)
     is_refused(other)
-    newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+    newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
     newest.write_text("{")
     is_refused(other)
 
@@ -135,7 +135,7 @@ def test_a_warehouse_that_is_past_repaired_rides_is_rebuilt(books: Books) -> Non
     assert books.in_warehouse() == books.in_postgres()
 
 
-@pytest.mark.parametrize("when", ["Adding up new rides", RunStep.BEFORE_PUBLISH], ids=str)
+@pytest.mark.parametrize("when", ["Adding up minutes", RunStep.BEFORE_PUBLISH], ids=str)
 def test_rides_that_are_repaired_meanwhile_are_no_mismatch_and_the_job_is_run_again(
     books: Books, when: str | RunStep
 ) -> None:

@@ -45,7 +45,7 @@ def test_a_new_warehouse_has_all_of_them_looked_at_and_no_worker_waits_while_it_
 
     monkeypatch.setattr(Warehouse, "publish", beside)
     assert delivered.run().receipts == ReceiptsVerdict(upto=3)
-    shutil.rmtree(delivered.warehouse.folder)
+    shutil.rmtree(delivered.on_disk)
     result = delivered.run()
     assert result.receipts == ReceiptsVerdict(upto=3, rides=3, missing=WrongRides(1, (2,)))
     assert result.requested

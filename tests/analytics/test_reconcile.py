@@ -131,7 +131,6 @@ def test_check_tells_what_is_wrong_and_changes_nothing(books: Books, known: bool
     books.world.send(1, 2)
     if known:
         books.run()
-        (books.warehouse.folder / ".staging" / "of another run").mkdir(parents=True)
     books.world.send(3)
     books.claim("consumer0", 1, drift=MILLIMETRE)
     world = books.world
@@ -141,7 +140,7 @@ def test_check_tells_what_is_wrong_and_changes_nothing(books: Books, known: bool
     def content() -> tuple[object, ...]:
         rows = (world.value(f"SELECT count(*) FROM {table}") for table in EMITTED)
         set_backs = world.value("SELECT set_backs FROM receipts_state")
-        return sorted(books.warehouse.folder.rglob("*")), *rows, set_backs
+        return sorted(books.on_disk.rglob("*")), *rows, set_backs
 
     before = content()
     for full in (False, True):
@@ -153,7 +152,7 @@ def test_check_tells_what_is_wrong_and_changes_nothing(books: Books, known: bool
         assert result.receipts
         assert result.receipts.missing == WrongRides(2, (1, 2))
         assert content() == before
-    assert books.warehouse.folder.exists() == known
+    assert books.on_disk.exists() == known
 
 
 def test_days_are_utc_and_a_time_that_no_calendar_has_stops_nothing(books: Books) -> None:
@@ -176,7 +175,7 @@ def test_days_are_utc_and_a_time_that_no_calendar_has_stops_nothing(books: Books
 def test_a_warehouse_that_was_deleted_is_rebuilt_and_that_is_said(books: Books) -> None:
     books.world.send(1, 2, 3)
     assert books.run().notes == []
-    shutil.rmtree(books.warehouse.folder)
+    shutil.rmtree(books.on_disk)
     result = books.run()
     assert "is gone: it is rebuilt" in result.notes[0]
     assert result.total == result.new == tally(3, 6)

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from analytics.ledger import Broken
+from analytics.store import Store
 from analytics.table import Table
 from rocket_rides.settings import PROJECT
 from tests.support.jobs import SPARK_PATIENCE
@@ -120,4 +121,4 @@ def test_no_reason_that_delta_gives_moves_a_cursor(tmp_path: Path) -> None:
     delta = DeltaTable.create(str(tmp_path), pa.schema([("id", pa.int64())]))
     (tmp_path / "_delta_log" / f"{delta.version() + 1:020}.json").write_text(PROTOCOL)
     with pytest.raises(Broken, match=r"Feature '\\x1b\[2J' is not supported"):
-        _ = Table(tmp_path, retention_days=30).delta
+        _ = Table(Store(str(tmp_path)), retention_days=30).delta

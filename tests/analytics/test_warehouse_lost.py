@@ -25,13 +25,13 @@ SWAP = """
 
 def lose_the_newest_file(books: Books) -> None:
     newest = max(books.warehouse.table.files(), key=lambda file: file.last)
-    (books.warehouse.table.folder / newest.path).unlink()
+    (books.rides_on_disk / newest.path).unlink()
 
 
 def garble_the_newest_file(books: Books) -> None:
     """It keeps its size."""
     newest = max(books.warehouse.table.files(), key=lambda file: file.last)
-    path = books.warehouse.table.folder / newest.path
+    path = books.rides_on_disk / newest.path
     path.write_bytes(path.read_bytes()[::-1])
 
 
@@ -59,7 +59,7 @@ def test_rides_that_are_held_stay_so_without_a_warehouse_until_they_are_approved
     settled(books)
     by_hand(books.world, SWAP)
     assert books.run().status == "held"
-    shutil.rmtree(books.warehouse.folder)
+    shutil.rmtree(books.on_disk)
     for full in (False, True):
         result = books.run(full=full)
         assert (result.status, result.published) == ("held", False)

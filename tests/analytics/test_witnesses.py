@@ -38,7 +38,7 @@ def test_a_file_that_was_altered_is_read_again_from_postgres_in_the_same_run(
     assert in_warehouse(books) == in_postgres(books) != altered
     assert standing(books)[1:] == (totals, 0)
     assert books.run().status == "agreed"
-    old = DeltaTable(str(books.warehouse.table.folder), version).to_pyarrow_table()
+    old = DeltaTable(str(books.rides_on_disk), version).to_pyarrow_table()
     assert old.num_rows == len(altered)
 
 

@@ -25,7 +25,7 @@ def ledger(ids: Sequence[int], owner: Owner = OWNER, distance: Decimal = METRE) 
 
 def table(cell: int, name: str = "", owner: Owner = OWNER, distance: Decimal = METRE) -> OpenTable:
     known = ledger([cell * CELL_SIZE + 1], owner, distance)
-    return OpenTable(name or f"/cell{cell}", cell, known, NIGHT - timedelta(cell), [])
+    return OpenTable(name or f"/cell{cell}", cell, known, NIGHT - timedelta(cell), "", [])
 
 
 @pytest.mark.parametrize(

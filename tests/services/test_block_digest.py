@@ -6,9 +6,8 @@ from array import array
 import pyarrow as pa
 import pytest
 
-from analytics import rows
-from analytics.extract import for_executors, this_table
-from analytics.look import from_postgres
+from analytics import from_postgres, rows
+from analytics.from_postgres import for_executors, this_table
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 from unified_log.database import one_row
@@ -45,7 +44,7 @@ def test_the_documented_statement_makes_the_digest_of_a_run(world: World, start:
     world.connection.execute(RIDES, [start])
     url, table = for_executors(world.postgres_url), this_table(world.connection)
     for after, upto in [(0, 100_000), (3, 6), (100_000, 200_000), (0, 200_000)]:
-        read = from_postgres(url, table, start + after, start + upto)
+        read = from_postgres.read(url, table, start + after, start + upto)
         assert len(read.ids) == world.value(
             "SELECT count(*) FROM rides WHERE id > %s AND id <= %s", start + after, start + upto
         )

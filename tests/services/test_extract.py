@@ -1,9 +1,13 @@
 """What Spark's tasks are to read: ranges of rides, of the table that the driver sees."""
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from analytics import extract
-from analytics.extract import CountedRange, cut_into_ranges, this_table
+from analytics.extract import CountedRange, cut_into_ranges
+from analytics.from_postgres import for_executors, in_metres, this_table
 from analytics.pieces import BLOCK
 from tests.support.world import World
 
@@ -36,3 +40,16 @@ def test_the_rides_are_those_of_the_table_that_the_driver_sees(world: World) -> 
     world.connection.execute('CREATE SCHEMA "Other"; CREATE TABLE "Other".rides ()', prepare=False)
     world.connection.execute('SET search_path TO "Other", public')
     assert this_table(world.connection) == '"Other".rides'
+
+
+def test_a_file_that_has_other_rides_than_were_read_ends_the_task(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.take(1, 2, 3)
+    url, table = for_executors(world.postgres_url), this_table(world.connection)
+    task = partial(extract._read, url, table, [], str(tmp_path), CountedRange(0, 100, 3))
+    files, [sums], *_ = task()
+    assert (sums[2:], len(files)) == ((3, 6000), 1)
+    monkeypatch.setattr(extract, "in_metres", lambda batch: in_metres(batch).slice(1))
+    with pytest.raises(OSError, match="other rides than were written"):
+        task()

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from pyarrow import dataset
 
 from analytics import parquet
+from analytics.store import Store
 from tests.support.books import Books
 from tests.support.rollup import hurry, lead
 from tests.support.world import World
@@ -93,7 +94,7 @@ def in_warehouse(books: Books) -> Rides:
 
 
 def delta(books: Books) -> DeltaTable:
-    return DeltaTable(str(books.warehouse.table.folder))
+    return DeltaTable(f"{books.root}/rides")
 
 
 class Standing(NamedTuple):
@@ -116,7 +117,7 @@ def totals_now(books: Books) -> tuple[list[tuple[str, Decimal]], int]:
 
 def alter_in_file(books: Books, ride: int, metres: int) -> None:
     """Make a ride longer in the warehouse, in a file that keeps its name and size."""
-    base = books.warehouse.table.folder
+    base = books.rides_on_disk
     how = {"partitioning": parquet.by_day(), "partition_base_dir": str(base)}
     for path in base.glob("day=*/*.parquet"):
         rides = dataset.dataset(str(path), parquet.schema(), **how).to_table()
@@ -132,14 +133,15 @@ def alter_in_file(books: Books, ride: int, metres: int) -> None:
 
 def _write_over(path: Path, rides: pa.Table, folder: Path) -> None:
     size = path.stat().st_size
-    [file] = parquet.write(rides.to_batches(), folder)
+    folder.mkdir(exist_ok=True)
+    [file] = parquet.write(rides.to_batches(), Store(str(folder)))
     (folder / file.path).rename(path)
     assert path.stat().st_size == size, "the log would tell that it is another file"
 
 
 def named_ledger(books: Books) -> tuple[Path, Path]:
     """The newest commit that names a ledger, and that ledger's file."""
-    folder = books.warehouse.table.folder
+    folder = books.rides_on_disk
     for commit in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
         for line in commit.read_bytes().splitlines():
             said = msgspec.json.decode(line).get("commitInfo", {}).get("reconciliation")

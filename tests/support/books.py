@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analytics import runs
@@ -45,6 +46,8 @@ class Books:
 
     world: World
     given: "SparkSession | None" = None
+    url: str = ""  # of the warehouse, where it is not in a folder
+    place: Path | None = None  # where the server of that URL keeps it
 
     @property
     def spark(self) -> "SparkSession":
@@ -52,15 +55,28 @@ class Books:
         return self.given
 
     @property
+    def root(self) -> str:
+        return self.url or str(self.on_disk)
+
+    @property
+    def on_disk(self) -> Path:
+        """The folder in which the warehouse's files are."""
+        return self.place or self.world.folder / "warehouse"
+
+    @property
+    def rides_on_disk(self) -> Path:
+        return self.on_disk / "rides"
+
+    @property
     def warehouse(self) -> Warehouse:
-        return Warehouse(self.world.folder / "warehouse")
+        return Warehouse(self.root)
 
     def job(
         self,
         shown: Callable[[str], AbstractContextManager[object]] | None = None,
         check: bool = False,
     ) -> Job:
-        warehouse = Warehouse(self.world.folder / "warehouse", checking=check)
+        warehouse = self.warehouse
         connection = self.world.connect(**SESSION)
         if not check:
             warehouse.make_ready()
@@ -125,9 +141,10 @@ class Books:
 
     def in_warehouse(self) -> tuple[int, int, Decimal]:
         """The number of rides, of distinct rides, and their sum, in all visible files."""
-        warehouse = self.warehouse
-        rides = warehouse.read(self.spark, warehouse.table.files()).select("id", "distance")
-        ids, distances = (column.to_pylist() for column in rides.toArrow().columns)
+        if (delta := self.warehouse.table.delta) is None:
+            return 0, 0, Decimal(0)
+        found = delta.to_pyarrow_table(columns=["id", "distance"])
+        ids, distances = (column.to_pylist() for column in found.columns)
         return len(ids), len(set(ids)), sum(distances, Decimal(0))
 
     def in_postgres(self) -> tuple[int, int, Decimal]:

@@ -16,6 +16,7 @@ from analytics.pieces import Piece
 from analytics.result import Tally
 from analytics.table import Table
 from analytics.warehouse import Warehouse
+from tests.support.object_stores import root_of
 
 DAY_ONE = date(2026, 11, 1)
 DAYS = [DAY_ONE + timedelta(number) for number in range(4)]
@@ -24,7 +25,7 @@ OWNER = Owner(0, "1-1", "a")
 
 
 def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Piece, list[File]]:
-    """In place of Spark's tasks: a file with these rides, still hidden."""
+    """In place of Spark's tasks: a file with these rides, which nothing names yet."""
     columns = [
         pa.array(ids, pa.int64()),
         pa.array([datetime(day.year, day.month, day.day, tzinfo=UTC)] * len(ids)),
@@ -35,7 +36,7 @@ def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Piece, l
     columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
     rides = pa.RecordBatch.from_arrays(columns, schema=schema)
     piece = Piece(ids[0], ids[-1], len(ids), METRE * len(ids))
-    return piece, parquet.write([rides], warehouse.staged)
+    return piece, parquet.write([rides], warehouse.table.store)
 
 
 def night(
@@ -45,7 +46,7 @@ def night(
     tidied: bool = True,
 ) -> Ledger:
     """A night that finds these rides new; returns what the warehouse holds then."""
-    warehouse = Warehouse(folder)
+    warehouse = Warehouse(root_of(folder))
     warehouse.make_ready()
     written = [write(warehouse, day, ids) for day, ids in rides]
     pieces = [piece for piece, _ in written]
@@ -58,14 +59,13 @@ def night(
 
 def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
     if not base.position:
-        warehouse.make_way()
-    night = warehouse.note(base.position, ledger, OWNER)
-    warehouse.publish(warehouse.place(files), night)
+        warehouse.table.make_way()
+    warehouse.publish(files, warehouse.note(base.position, ledger, OWNER))
 
 
 def held(folder: Path) -> Ledger:
     """What the table holds, as its newest run has left it."""
-    warehouse = Warehouse(folder)
+    warehouse = Warehouse(root_of(folder))
     night = warehouse.committed_run()
     return warehouse.table.ledger(night.ledger) if night else Ledger()
 
@@ -84,10 +84,14 @@ def usual(folder: Path, base: Ledger, number: int) -> Ledger:
 
 
 def table(folder: Path) -> Table:
-    return Warehouse(folder).table
+    return Warehouse(root_of(folder)).table
+
+
+def delta(folder: Path, version: int | None = None) -> DeltaTable:
+    return DeltaTable(f"{root_of(folder)}/rides", version)
 
 
 def content(folder: Path) -> Tally:
     """As delta-rs reads it."""
-    distances = DeltaTable(folder / "rides").to_pyarrow_table(columns=["distance"])["distance"]
+    distances = delta(folder).to_pyarrow_table(columns=["distance"])["distance"]
     return Tally(len(distances), pc.sum(distances).as_py() or Decimal(0))

@@ -16,15 +16,15 @@ rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehou
 extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
+anywhere = partial(Mutant, file="analytics/table.py", tests="analytics/test_object_store.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 
 MUTANTS = [
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
     pieces(
-        "the ride at a cut counts as above it",
-        "CASE WHEN id > {marks[half]} THEN",
-        "CASE WHEN id >= {marks[half]} THEN",
-        tests="analytics/test_reconcile.py",
+        "the piece that ends at a cut counts as above it",
+        "piece.last <= upto",
+        "piece.last < upto",
     ),
     Mutant(
         "two warehouses of one cell are added up",
@@ -80,6 +80,38 @@ MUTANTS = [
         "what a crash has left behind stays",
         "enforce_retention_duration=False, full=True)",
         "enforce_retention_duration=False)",
+    ),
+    anywhere(
+        "who creates a table too late changes the one that is there",
+        "storage_options=OPTIONS, commit_properties=ONCE,",
+        "storage_options=OPTIONS,",
+        tests="analytics/test_object_store.py::test_of_eight_who_commit_at_once_one_wins",
+    ),
+    anywhere(
+        "a store that takes a version twice is used",
+        "if len(refused) < RACERS - 1:",
+        "if False:",
+        tests="analytics/test_object_store.py::test_a_store_that_takes_a_version_twice_is_refused",
+    ),
+    anywhere(
+        "an unreadable log is put aside from its first version on",
+        "reversed(self.store.listed(LOG)):\n            if info.is_file",
+        "self.store.listed(LOG):\n            if info.is_file",
+        tests="analytics/test_object_store.py::"
+        "test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run",
+    ),
+    Mutant(
+        "a signed URL is in messages",
+        'URL.sub("...", last)',
+        "last",
+        file="analytics/store.py",
+        tests="analytics/test_object_store.py::test_a_signed_url_is_in_no_message",
+    ),
+    extract(
+        "nobody reads what was written",
+        "if root and rides != parquet.read(",
+        "if None and rides != parquet.read(",
+        tests="services/test_extract.py",
     ),
     emit(
         "consumers that are right are reset, too",

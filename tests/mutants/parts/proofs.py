@@ -25,9 +25,9 @@ requests = partial(
 MUTANTS = [
     minutes(
         "a minute's last ride is its first",
-        'f.max("id").alias("last")',
-        'f.min("id").alias("last")',
-        tests="analytics/test_sums_in_spark.py",
+        '"last": "max"}',
+        '"last": "min"}',
+        tests="analytics/test_added_up.py",
     ),
     rollup(
         "a minute is compared while it has rides above complete_to",

@@ -1,0 +1,223 @@
+"""Whole nights in an object store, of S3's protocol and Azure's; and which ones are refused."""
+
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+import polars
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from analytics.ledger import Ledger
+from analytics.steps import RunStep
+from analytics.store import refusal
+from analytics.warehouse import Warehouse
+from demo.embedded.servers import Postgres, Redis
+from tests.support.attacks import all_have_counted, by_hand, settled
+from tests.support.books import MILLIMETRE, Books, tally
+from tests.support.clusters import fresh_world
+from tests.support.completed_runs import last_run
+from tests.support.jobs import Reconcile
+from tests.support.object_stores import (
+    ACCOUNT,
+    ACCOUNT_KEY,
+    SECRET,
+    make_container,
+    root_of,
+    s3_server,
+)
+from tests.support.warehouse import DAY_ONE, OWNER, write
+from tests.support.world import World
+from unified_log.errors import Unavailable
+from unified_log.faults import InjectedCrash, crash_at, listening
+
+
+@pytest.fixture
+def container(azurite: int) -> str:
+    """A warehouse in Azure's emulator."""
+    name = f"c{uuid4().hex}"
+    make_container(azurite, name)
+    return f"abfss://{name}@{ACCOUNT}.dfs.core.windows.net/some/warehouse"
+
+
+@pytest.fixture(params=["folder", "S3", "Azure"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "Azure":
+        return str(request.getfixturevalue("container"))
+    return root_of(tmp_path if request.param == "folder" else request.getfixturevalue("bucket"))
+
+
+def test_a_night_in_an_object_store_has_each_ride_once_and_other_engines_read_it(
+    books: Books, root: str
+) -> None:
+    books.url = root
+    books.add_many(30_000, at="timestamptz '2026-01-01 12:00+00'")
+    books.claim("consumer0", 20_000, drift=MILLIMETRE)
+    books.follow()
+    assert [c.drift for c in books.run(check=True).consumers] == [MILLIMETRE, 0]
+    assert books.warehouse.table.delta is None
+    assert books.run().resets == ["consumer0"]
+    books.world.send("1.001", 2, 3)
+    result = books.run()
+    assert (result.new, result.mismatches) == (tally(3, Decimal("6.001")), [])
+    assert books.run(full=True).published
+    rides = DeltaTable(f"{root}/rides").to_pyarrow_dataset()
+    [found] = polars.scan_delta(f"{root}/rides").select(
+        polars.len(), polars.n_unique("id"), polars.sum("distance")
+    ).collect().rows()  # fmt: skip
+    sums = "SELECT count(*), count(DISTINCT id), sum(distance) FROM rides"
+    assert [found] == duckdb.connect().execute(sums).fetchall()
+    assert found == books.in_warehouse() == books.in_postgres()
+    assert len(rides.files) == 3
+
+
+def test_what_another_writer_has_changed_in_an_object_store_is_told_and_read_again(
+    books: Books, bucket: Path, reconcile: Reconcile
+) -> None:
+    books = Books(books.world, books.spark, root_of(bucket), bucket)
+    settled(books)
+    rides = DeltaTable(f"{books.root}/rides")
+    write_deltalake(rides, rides.to_pyarrow_table().slice(0, 1), mode="append")
+    run = reconcile(books.world, WAREHOUSE_DIR=books.root)
+    assert (run.status, run.wrong) == (1, "")
+    assert f"version {rides.version()}" in run.said
+    assert books.in_warehouse() == books.in_postgres()
+    by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
+    all_have_counted(books)
+    assert reconcile(books.world, WAREHOUSE_DIR=books.root).status == 1
+    assert last_run(books.world).held >= {"rides_changed"}
+
+
+def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(
+    books_anywhere: Books,
+) -> None:
+    """However many of its files are aside by then; none of them is lost."""
+    books = books_anywhere
+    for distance in (1, 2, 3):
+        books.world.send(distance)
+        books.run()
+    log = books.rides_on_disk / "_delta_log"
+    for path in log.glob("*checkpoint*"):
+        path.unlink()
+    versions = {path.name: path.read_bytes() for path in sorted(log.glob("*.json"))}
+    _, broken, *others = versions
+    (log / broken).write_bytes(b"{")
+    for left in (len(others), len(others) - 1):
+        with pytest.raises(InjectedCrash), crash_at(RunStep.PUT_ASIDE):
+            books.run(full=True)
+        assert sorted(path.name for path in log.glob("*.json")) == [*versions][: left + 1]
+    books.follow()
+    assert books.run().agrees
+    assert books.in_warehouse() == books.in_postgres()
+    aside = {path.name: path.read_bytes() for path in books.rides_on_disk.glob("_broken/*/*")}
+    assert aside == versions | {broken: b"{"}
+
+
+def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why(
+    books: Books, postgres: Postgres, redis: Redis, root: str, reconcile: Reconcile
+) -> None:
+    """The other commits when all is ready for the commit here."""
+    books.world.send(1, 2, 3)
+    with fresh_world(postgres, redis, books.world.folder) as world:
+        world.send(5)
+        winner = Books(world, books.spark, root)
+
+        def meanwhile(step: object) -> None:
+            if step is RunStep.AFTER_LEDGER and not done:
+                done.append(True)
+                assert winner.run().published
+
+        done = list[bool]()
+        with listening(meanwhile):
+            lost = reconcile(books.world, WAREHOUSE_DIR=root)
+        assert (lost.status, lost.said) == (2, "")
+        [line] = lost.wrong.splitlines()
+        assert line.startswith(f"not reconciled: {root}/rides can't be written to: ")
+        assert winner.in_warehouse() == winner.in_postgres()
+        assert winner.run().agrees
+    again = reconcile(books.world, WAREHOUSE_DIR=root)
+    assert (again.status, "another database" in again.wrong) == (2, True)
+
+
+@pytest.mark.proves("anywhere")
+def test_of_eight_who_commit_at_once_one_wins(root: str) -> None:
+    empty = [Warehouse(root) for _ in range(8)]
+    assert {each.table.run for each in empty} == {0}
+    written = [write(each, DAY_ONE, [number]) for number, each in enumerate(empty, 1)]
+
+    def commit(number: int) -> bool:
+        piece, files = written[number]
+        night = empty[number].note(0, Ledger().extended(piece.last, [piece]), OWNER)
+        try:
+            empty[number].publish(files, night)
+        except Unavailable:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(commit, range(8))) == 1
+    [file] = Warehouse(root).table.files()
+    assert file.rides == 1
+
+
+def test_a_store_that_takes_a_version_twice_is_refused(
+    world: World, reconcile: Reconcile, tmp_path: Path
+) -> None:
+    with s3_server(tmp_path / "s3", "--ignores-conditions") as variables:
+        (tmp_path / "s3" / "bucket").mkdir()
+        run = reconcile(world, WAREHOUSE_DIR="s3://bucket/here", **variables)
+    assert (run.status, run.said) == (2, "")
+    [line] = run.wrong.splitlines()
+    assert line.startswith("not reconciled: s3://bucket/here/rides takes the same version")
+    assert not [path for path in (tmp_path / "s3" / "bucket").rglob("*") if path.is_file()]
+
+
+NOWHERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+OTHERS = {"AWS_ACCESS_KEY_ID": "somebody-else"}
+REFUSALS = [
+    ("s3://none/here", {}, "s3://none/here/rides: The specified bucket does not exist"),
+    ("s3://none/here", OTHERS, "(InvalidAccessKeyId)"),
+    ("s3://none/here", NOWHERE, "s3://none/here/rides: Connection refused"),
+    ("abfss://none/here", {}, "abfss://none/here"),
+    ("nosuch://none/here", {}, "nosuch://... is no place for a warehouse"),
+    (f"s3://key:{SECRET}@none/here", {}, "WAREHOUSE_DIR has credentials in it"),
+    (f"abfss://none@{ACCOUNT}.dfs.core.windows.net/here?sig={SECRET}", {}, "has credentials in it"),
+    ("s3://none/here", {"AWS_ALLOW_HTTP": "false"}, "URL scheme is not allowed"),
+]
+
+
+@pytest.mark.usefixtures("s3", "java")
+@pytest.mark.parametrize("check", [False, True], ids=["as usual", "check"])
+@pytest.mark.parametrize(("root", "given", "reason"), REFUSALS)
+def test_a_place_that_can_not_be_reached_is_status_2_and_one_line_without_a_secret(
+    world: World,
+    reconcile: Reconcile,
+    root: str,
+    given: dict[str, str],
+    reason: str,
+    *,
+    check: bool,
+) -> None:
+    run = reconcile(world, *(["--check"] if check else []), WAREHOUSE_DIR=root, **given)
+    assert (run.status, run.said) == (2, "")
+    [line] = run.wrong.splitlines()
+    assert line.startswith("not reconciled: ")
+    assert reason in line
+    assert SECRET not in line
+
+
+@pytest.mark.parametrize("key", [ACCOUNT_KEY[::-1].strip("="), "bm90IHRoZSBvbmU="])
+def test_a_wrong_key_of_azures_is_in_no_message(
+    world: World, reconcile: Reconcile, container: str, key: str
+) -> None:
+    run = reconcile(world, WAREHOUSE_DIR=container, AZURE_STORAGE_ACCOUNT_KEY=key)
+    assert (run.status, run.said) == (2, "")
+    assert len(run.wrong.splitlines()) == 1
+    assert key not in run.wrong
+
+
+def test_a_signed_url_is_in_no_message() -> None:
+    said = f"Generic error\n Error performing GET https://there/x?sig={SECRET} in 2ms - 403"
+    assert SECRET not in refusal(OSError(said))

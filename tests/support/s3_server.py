@@ -1,0 +1,58 @@
+"""`python tests/support/s3_server.py FOLDER KEY [--ignores-conditions]`: a server of S3's protocol.
+
+localbucket keeps each bucket as a folder, and checks no credentials. Added here: DeleteObjects,
+which delta-rs needs, and the one access key that it takes. Prints its port.
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from http import HTTPStatus
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import localbucket
+
+
+class Handler(localbucket.S3Handler):  # type: ignore[misc]
+    key = ""
+    ignores_conditions = False
+
+    def _dispatch(self, action: Any) -> None:
+        if self.ignores_conditions:
+            del self.headers["If-None-Match"]
+        if f"Credential={self.key}/" not in self.headers.get("Authorization", ""):
+            action = self._refuse
+        super()._dispatch(action)
+
+    def _refuse(self, *_: str) -> None:
+        self._read_body()
+        unknown = "The AWS Access Key Id you provided does not exist in our records."
+        raise localbucket.S3Error(HTTPStatus.FORBIDDEN, "InvalidAccessKeyId", unknown)
+
+    def _post_request(self, bucket: str, key: str) -> None:
+        if key or "delete" not in self.query:
+            super()._post_request(bucket, key)
+            return
+        deleted = ET.Element("DeleteResult")
+        for name in re.findall(rb"<Key>([^<]*)</Key>", self._read_body()):
+            self._object_path(bucket, name.decode()).unlink(missing_ok=True)
+            ET.SubElement(ET.SubElement(deleted, "Deleted"), "Key").text = name.decode()
+        self._send_xml(deleted)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def main() -> None:
+    folder, key, *options = sys.argv[1:]
+    Handler.data_root, Handler.key = Path(folder), key
+    Handler.ignores_conditions = bool(options)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
