@@ -5,7 +5,7 @@
 -- (`consumers/totals/closing.py`). Nothing in it is changed but, once, that it is reopened. Distances
 -- are in metres, with exactly three decimals; times are instants.
 CREATE TABLE closings (
-    id bigint PRIMARY KEY CONSTRAINT closings_id CHECK (id > 0), -- 1, 2, 3, ...
+    id bigint PRIMARY KEY, -- 1, 2, 3, ...
     position bigint NOT NULL CONSTRAINT closings_position CHECK (position > 0),
     rides bigint NOT NULL CONSTRAINT closings_rides CHECK (rides >= 0),
     total_distance numeric(38,3) NOT NULL
@@ -14,7 +14,7 @@ CREATE TABLE closings (
     digest text NOT NULL CONSTRAINT closings_digest CHECK (digest ~ '^[0-9a-f]{64}$'),
     run_id bigint NOT NULL REFERENCES runs (id), -- the last one before, which had found nothing
     ledger text NOT NULL CONSTRAINT closings_ledger CHECK (ledger ~ '^[0-9a-f]{64}$'),
-    closed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    closed_at timestamptz NOT NULL,
     closed_by text NOT NULL,
     previous text NOT NULL, -- the hash of the one before; '' in the first
     hash text NOT NULL,     -- closing_hash() of this row
@@ -35,6 +35,19 @@ RETURN encode(sha256(convert_to(concat_ws(
     closing.run_id, closing.ledger, extract(epoch FROM closing.closed_at), closing.closed_by,
     closing.previous
 ), 'UTF8')), 'hex');
+
+-- Each follows the one before: whoever inserts it says what was closed, and this the rest.
+CREATE FUNCTION chain_closing() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT coalesce(max(id), 0) + 1 INTO NEW.id FROM closings;
+    NEW.previous := coalesce((SELECT hash FROM closings WHERE id = NEW.id - 1), '');
+    NEW.closed_at := clock_timestamp();
+    NEW.hash := closing_hash(NEW);
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER chained BEFORE INSERT ON closings
+    FOR EACH ROW EXECUTE FUNCTION chain_closing();
 
 CREATE FUNCTION refuse_another_closing() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -29,7 +29,7 @@ def test_the_migrations_are_found_in_a_folder_of_any_name(
     assert config("").get_main_option("script_location") == f"/{name}"
 
 
-OLDER = "UPDATE schema_versions SET revision = 9, serves_from = 9 WHERE component = 'rocket_rides'"
+OLDER = "UPDATE schema_versions SET revision = 10, serves_from = 9 WHERE component = 'rocket_rides'"
 FORGOTTEN = "DELETE FROM schema_versions WHERE component = 'rocket_rides'"
 ANOTHER = "UPDATE schema_versions SET digest = repeat('0', 64) WHERE component = '{}'"
 
@@ -72,9 +72,7 @@ def test_an_older_schema_is_waited_for(world: World) -> None:
     with pytest.raises(Unavailable, match=said):
         revisions.require_schema(world.connection)
     consumer = world.service("consumers.totals", "consumer0").says(said)
-    world.connection.execute(
-        OLDER.replace("9", "10").replace("serves_from = 10", "serves_from = 9")
-    )
+    world.connection.execute(OLDER.replace("revision = 10", "revision = 11"))
     consumer.says("stands at")
 
 
