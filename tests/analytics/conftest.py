@@ -1,18 +1,31 @@
 """The nightly job in the test's own process."""
 
 import signal
+from collections.abc import Callable
 
 import pytest
 
-from analytics.reconcile import main
+from analytics import close, reconcile as nightly
 from tests.support.jobs import Reconcile, Run
 from tests.support.world import World
 
 
-@pytest.fixture
-def reconcile(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Reconcile:
-    """`python -m analytics.reconcile` on a world; it uses the Spark session that there is."""
+Capture, Patch = pytest.CaptureFixture[str], pytest.MonkeyPatch
 
+
+@pytest.fixture
+def reconcile(monkeypatch: Patch, capsys: Capture) -> Reconcile:
+    """`python -m analytics.reconcile` on a world; it uses the Spark session that there is."""
+    return in_this_process(nightly.main, monkeypatch, capsys)
+
+
+@pytest.fixture
+def closing(monkeypatch: Patch, capsys: Capture) -> Reconcile:
+    """`python -m analytics.close`, in the same way."""
+    return in_this_process(close.main, monkeypatch, capsys)
+
+
+def in_this_process(main: Callable[[], None], monkeypatch: Patch, capsys: Capture) -> Reconcile:
     def run(world: World, *options: str, **settings: str) -> Run:
         at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
         for name, value in (at | settings).items():

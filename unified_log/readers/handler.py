@@ -194,9 +194,10 @@ class Handler(ABC):
     def recount(self, upto: int) -> None:
         """Make the state anew, up to the position at which the checkpoint stands, which is locked.
 
-        By default the state is forgotten, and the position set back to the start, or to what `close`
-        returns: what follows heals, a page at a time. A handler whose state does not refer to its checkpoint by a foreign
-        key ON DELETE CASCADE overrides this; so does one that makes it anew faster, by SQL.
+        By default the state is forgotten, and the position set back to the start, or to what
+        `close` returns: what follows heals, a page at a time. A handler whose state does not refer
+        to its checkpoint by a foreign key ON DELETE CASCADE overrides this; so does one that makes
+        it anew faster, by SQL.
         """
         self.connection.execute(START_OVER, {"kind": self.KIND, "name": self.name})
         self.create_state()
