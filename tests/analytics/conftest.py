@@ -2,15 +2,17 @@
 
 import signal
 from collections.abc import Callable
+from typing import TypeAlias
 
 import pytest
 
-from analytics import close, reconcile as nightly
+from analytics import close
+from analytics import reconcile as nightly
 from tests.support.jobs import Reconcile, Run
 from tests.support.world import World
 
-
-Capture, Patch = pytest.CaptureFixture[str], pytest.MonkeyPatch
+Capture: TypeAlias = pytest.CaptureFixture[str]
+Patch: TypeAlias = pytest.MonkeyPatch
 
 
 @pytest.fixture
