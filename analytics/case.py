@@ -12,7 +12,7 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from analytics import closings, findings, records, rotation, runs
-from analytics.balances import Balances
+from analytics.balances import AGREES, Balances
 from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
 from analytics.freeze import Frozen
 from analytics.judgement import Judgement
@@ -281,6 +281,8 @@ class Case:
         result.closings, of_closings = self.balances.compared(
             self.ledger, judgement.held_looks, approved=judgement.approved
         )
+        agree = [each for each in result.closings if each.outcome == AGREES]
+        result.proves_from = agree[-1] if agree and not self.known.everything else None
         result.findings = [
             *judgement.found(), *of_closings, *gone, *of_minutes, *of_ratings, *others
         ]  # fmt: skip

@@ -253,6 +253,7 @@ class Result:
     outbox: OutboxVerdict | None = None
     ratings: RatingsVerdict | None = None
     closings: list[ComparedClosing] = field(default_factory=list)  # that are not reopened
+    proves_from: ComparedClosing | None = None  # the newest that agrees; None: from the first ride
     verified: int = 0  # blocks of the warehouse that were compared with Postgres
     rides_reread: int = 0  # the rides in these
     findings: list["Finding"] = field(default_factory=list)
