@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from analytics.steps import RunStep
 from analytics.upto import upto
 from rocket_rides.locks import Lock
 from tests.support.attacks import all_have_counted, alter_in_file, by_hand, named_ledger
@@ -15,6 +16,8 @@ from tests.support.closings import alter, close
 from tests.support.jobs import Reconcile
 from tests.support.periods import DAYS, three_days
 from tests.support.world import take, transaction
+from unified_log.faults import listening
+from unified_log.streamer import leaders_term
 
 ROWS = "SELECT count(*) FROM closings"
 CLOSED = "SELECT position, rides, total_distance, digest FROM closings ORDER BY id"
@@ -222,6 +225,17 @@ def test_beside_another_run_nothing_is_closed(days: Books, closing: Reconcile) -
         running.execute("SELECT pg_advisory_lock(%s)", [Lock.RECONCILIATION])
         done = closing(days.world, "--upto", DAYS[0])
     assert (done.status, done.wrong) == (2, "not closed: another run is in progress\n")
+
+
+def test_beside_a_repair_of_the_log_nothing_is_closed(days: Books, closing: Reconcile) -> None:
+    """One that begins while all is read. One that begins later reopens what was closed."""
+
+    def begin_a_repair(step: object) -> None:
+        if step is RunStep.BEFORE_COMMIT:
+            leaders_term.revoke(days.world.connect(), 200_010)
+
+    with listening(begin_a_repair):
+        is_refused(days, closing, DAYS[1], "stranded rides were counted meanwhile")
 
 
 def test_what_clients_no_longer_repeat_can_be_closed_early(days: Books, closing: Reconcile) -> None:

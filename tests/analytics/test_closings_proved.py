@@ -60,7 +60,6 @@ def test_closings_that_are_right_agree_and_the_report_says_from_where_on_it_prov
     assert "2 closings agree; the totals are proven from the first ride on." in full.said
 
 
-@pytest.mark.proves("closings")
 @pytest.mark.parametrize("ride", [4, 100_004, 100_005, 200_004])
 @pytest.mark.parametrize("full", [False, True])
 def test_a_ride_that_is_altered_after_a_close_is_named_and_held_and_no_closing_changes(
@@ -80,6 +79,7 @@ def test_a_ride_that_is_altered_after_a_close_is_named_and_held_and_no_closing_c
         assert (standing(closed), rows(closed)) == (before, closings)
 
 
+@pytest.mark.proves("closings")
 def test_once_an_altered_ride_is_approved_its_closing_is_held_until_it_is_reopened(
     closed: Books, closing: Reconcile
 ) -> None:

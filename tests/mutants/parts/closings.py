@@ -1,4 +1,4 @@
-"""Mutants of the periods that are closed: who begins there, what is refused, what a run compares."""
+"""Mutants of closings: who begins at them, what is refused, what a run compares."""
 
 from functools import partial
 
@@ -29,6 +29,13 @@ MUTANTS = [
         "a total may begin while closings are reopened",
         "SELECT pg_try_advisory_xact_lock_shared(%s)",
         "SELECT %s > 0",
+    ),
+    closing(
+        "a new total reads all rides",
+        "return Closing(*row) if row else None",
+        "return None",
+        tests="services/test_closings.py::"
+        "test_a_new_total_reads_few_rides_before_its_first_new_one",
     ),
     closing(
         "a total begins at the oldest closing",
@@ -79,6 +86,13 @@ MUTANTS = [
         "a closing that differs agrees",
         "AGREES if balance == closings.says(each) else DIFFERS",
         "AGREES if balance else DIFFERS",
+        tests="analytics/test_closings_proved.py::"
+        "test_once_an_altered_ride_is_approved_its_closing_is_held_until_it_is_reopened",
+    ),
+    balances(
+        "only a closing's sums are compared",
+        "if balance == closings.says(each)",
+        "if balance.tally == closings.says(each).tally",
     ),
     balances(
         "what a run has seen of closings is forgotten by the next",
@@ -87,8 +101,8 @@ MUTANTS = [
     ),
     closable(
         "what is found need not be decided before a close",
-        "if found := [",
-        "if not [] and 0 and [",
+        '        raise Unavailable(f"run {last.id} has found',
+        '        return last\n        raise Unavailable(f"run {last.id} has found',
     ),
     closable("a period may be closed past a reader", "if at < position:", "if at < 0:"),
     closable(
