@@ -38,8 +38,9 @@ def newest(connection: psycopg.Connection[Any], after: int, upto: int) -> Closin
 
     Raises Unavailable while somebody reopens closings.
     """
+    if connection.execute(NEWEST, [after, upto]).fetchone() is None:
+        return None
     if one_row(connection.execute(LOCK, [Lock.CLOSINGS])) != (True,):
         raise Unavailable("closings are being reopened")
-    # Once it is locked: an earlier snapshot may not show that it was reopened.
-    row = connection.execute(NEWEST, [after, upto]).fetchone()
+    row = connection.execute(NEWEST, [after, upto]).fetchone()  # again: it may be reopened by now
     return Closing(*row) if row else None
