@@ -19,7 +19,7 @@ from unified_log.words import count
 
 MOST = 8  # in a run, unless all is read: the newest, and others at random
 AGREES, DIFFERS, ALTERED = "agrees", "differs", "was altered"
-WAITS, NOT_NOW = "rides below it are held", "not compared this time"
+WAITS, NOT_NOW = "waits for what is held", "not compared this time"
 
 
 @dataclass
