@@ -12,15 +12,22 @@ from analytics.findings import READER_RECOUNTS
 from analytics.freeze import Frozen
 from analytics.readers import by_name, called, idle_watermarks
 from analytics.runs import Past
+from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.words import count
 
+MAY_CLOSE = "SELECT has_table_privilege('closings', 'INSERT')"
 READERS = "SELECT kind, name, position FROM current_checkpoints"  # also those from outside
 FIRST = "python -m analytics.reconcile first"
 
 
 def require_agreement(connection: psycopg.Connection) -> Past:
-    """The last run that completed. Raises Unavailable unless it has found nothing."""
+    """The last run that completed. Raises Unavailable unless it has found nothing.
+
+    Also where this role may not close anything: better before all is read.
+    """
+    if one_row(connection.execute(MAY_CLOSE)) != (True,):
+        raise Unavailable("this role may not write to closings")
     last = runs.last_completed(connection)
     if last is None:
         raise Unavailable(f"no run has completed: {FIRST}")

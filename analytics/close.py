@@ -16,6 +16,8 @@ A crash leaves nothing behind. Nobody closes, or reopens, while a run is in prog
 
 import argparse
 import getpass
+import os
+import signal
 import sys
 from contextlib import closing
 
@@ -87,6 +89,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Close, show, verify or reopen; end the process with the status."""
+    signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))  # as in reconcile
     options, config = parse(), settings.load()
     foreign.keep_out(config.spark_master)
     status = 0
