@@ -29,6 +29,7 @@ class Balances:
     rows: Sequence[Row]
     known: Sequence[Closing]  # that the last run has seen
     cuts: dict[int, Look] = field(default_factory=dict)  # by the position
+    doubted: set[int] = field(default_factory=set)  # of which something was found
 
     @property
     def valid(self) -> list[Closing]:
@@ -68,16 +69,18 @@ class Balances:
                 if outcome == DIFFERS:
                     found.append(_wrong(each, _both(each, balance)))
             sums = each.rides, each.distance
+            if outcome in (ALTERED, DIFFERS):
+                self.doubted.add(each.id)
             outcomes.append(ComparedClosing(each.id, each.position, *sums, each.closed_at, outcome))
         return outcomes, found
 
     def carried(self, *, approved: bool) -> list[Closing]:
-        """What the ledger holds of them: as a run has seen each first, but for an approval."""
+        """What the ledger holds: each as a run has first found it right, but for an approval."""
         now = {row.closing.id: row.closing for row in self.rows}
         if approved:
             return [*now.values()]
         before = {each.id: each for each in self.known}
-        new = {number: each for number, each in now.items() if number not in before}
+        new = {number: now[number] for number in now.keys() - before.keys() - self.doubted}
         reopened = {
             number: each
             for number, each in now.items()

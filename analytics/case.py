@@ -257,7 +257,6 @@ class Case:
         result.consumers = judgement.compared
         result.mismatches = judgement.mismatches()
         self.ledger = judgement.ledger(self.rides.digests).with_ratings(self.ratings.ratings)
-        self.ledger = self.ledger.with_closings(self.balances.carried(approved=judgement.approved))
         result.total = self.ledger.total
         result.last_ride_id = self.ledger.blocks[-1].last if self.ledger.blocks else 0
         result.new = summed(piece.tally for piece in self.evidence.new)
@@ -281,6 +280,7 @@ class Case:
         result.closings, of_closings = self.balances.compared(
             self.ledger, judgement.held_looks, approved=judgement.approved
         )
+        self.ledger = self.ledger.with_closings(self.balances.carried(approved=judgement.approved))
         agree = [each for each in result.closings if each.outcome == AGREES]
         result.proves_from = agree[-1] if agree and not self.known.everything else None
         result.findings = [

@@ -151,3 +151,9 @@ def test_a_run_compares_the_newest_and_a_few_others_unless_it_reads_all() -> Non
     assert balances.chosen(1, chance, everything=True) == []
     balances.cuts = {}
     assert outcome(balances)[0] == [NOT_NOW] * 20
+
+
+def test_the_ledger_does_not_carry_one_of_which_something_was_found() -> None:
+    balances = compared([ROWS[0], closed(2, 100_001, rides=7)], [])
+    assert outcome(balances)[0] == [AGREES, DIFFERS]
+    assert balances.carried(approved=False) == [ROWS[0].closing]

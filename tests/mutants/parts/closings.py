@@ -16,7 +16,10 @@ ALL_REASONS = (
 )
 HELD = (
     "analytics/test_closings_proved.py::"
-    "test_once_an_altered_ride_is_approved_its_closing_is_held_until_it_is_reopened"
+    "test_once_an_altered_ride_is_approved_its_closing_is_named_and_held"
+)
+REOPENED = (
+    "analytics/test_closings_proved.py::test_a_closing_that_is_held_is_not_approved_but_reopened"
 )
 closable = partial(Mutant, file="analytics/closable.py", tests=ALL_REASONS)
 
@@ -108,7 +111,7 @@ MUTANTS = [
         "what is found need not be decided before a close",
         '        raise Unavailable(f"run {last.id} has found',
         '        return last\n        raise Unavailable(f"run {last.id} has found',
-        tests=HELD,
+        tests=REOPENED,
     ),
     closable("a period may be closed past a reader", "if at < position:", "if at < 0:"),
     closable(
