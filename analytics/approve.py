@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from analytics.findings import CLOSING_WRONG, Finding, digest
 from analytics.prerequisites import require_packages
 from analytics.runs import last_completed
 from rocket_rides import revisions, settings
@@ -47,13 +48,15 @@ def held(connection: psycopg.Connection, run: int) -> list[dict[str, Any]]:
     found = [finding for finding in last.findings if finding["held"]]
     if not found:
         raise Unavailable(f"run {run} holds nothing")
+    if all(finding["kind"] == CLOSING_WRONG for finding in found):
+        raise Unavailable(
+            "a closing is not approved: python -m analytics.close --reopen gives it up"
+        )
     return found
 
 
 def approve(connection: psycopg.Connection, run: int, reason: str) -> str:
     """Write the approval down; returns what to say. Raises Unavailable."""
-    from analytics.findings import Finding, digest
-
     found = held(connection, run)
     keys = [Finding(each["kind"], each["about"], True, each["key"]) for each in found]
     values = [run, digest(keys), reason, getpass.getuser()]

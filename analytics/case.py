@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,8 @@ from datetime import date, datetime
 import psycopg
 from pyspark.sql import SparkSession
 
-from analytics import findings, records, rotation, runs
+from analytics import closings, findings, records, rotation, runs
+from analytics.balances import AGREES, Balances
 from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
 from analytics.freeze import Frozen
 from analytics.judgement import Judgement
@@ -69,6 +70,7 @@ class Case:
     judgement: Judgement = field(init=False)
     ledger: Ledger = field(init=False)  # that this run leaves, if it publishes
     approval: int | None = field(default=None, init=False)
+    balances: Balances = field(init=False)  # of the closings
     ratings: Ledger = field(default_factory=Ledger, init=False)  # the ledger with new ratings
     minutes: list[WrongMinute] = field(default_factory=list, init=False)  # to be computed anew
     recounts: list[CountedRatings] = field(default_factory=list, init=False)
@@ -76,6 +78,7 @@ class Case:
     def read(self) -> None:
         """Extract the new rides, count all records, and compare old rides with Postgres."""
         self.evidence = Evidence(self.known)
+        self.balances = Balances(closings.read(self.connection), self.known.ledger.closings)
         position = self.frozen.position
         # Where a total is wanted, and where the warehouse ends: to tell new rides from old ones.
         stand = {min(consumer.position, position) for consumer in self.frozen.consumers}
@@ -87,14 +90,27 @@ class Case:
         with ThreadPoolExecutor() as pool:
             counted = pool.submit(self._count_records, position)
             looks = pool.submit(self._look_at_some, position)
+            cuts = pool.submit(self._look_at_cuts)
             self.evidence.new = self.rides.extract(self.known.base.position, position, self.marks)
             self.evidence.records, self.evidence.looks = counted.result(), looks.result()
+            self.balances.cuts = cuts.result()
         if self.known.everything:
             self._look_at_all()
         elif self._lacks_records():
             seen = {look.after for look in self.evidence.looks}
             rest = [block for block in self.known.ledger.blocks if block.after not in seen]
             self._look_at(rest)
+        differing = [look for look in self.balances.cuts.values() if look.differ.rides]
+        if not self.known.everything:
+            self._look_at_unseen((look.after, look.known) for look in differing)
+
+    def _look_at_cuts(self) -> dict[int, Look]:
+        """The blocks that closings cut, up to there, by their positions."""
+        everything = self.known.everything
+        upto = self.frozen.position if everything else self.known.base.position
+        chosen = self.balances.chosen(upto, self.chance, everything=everything)
+        asked = [closings.cut(each.position) for each in chosen]
+        return {look.known: look for look in self.rides.look(asked, with_files=not everything)}
 
     def _count_records(self, position: int) -> int:
         start = self.frozen.history.start
@@ -166,8 +182,7 @@ class Case:
         proved = receipts.proved(connection) if base.blocks else Proved()
         result.receipts = receipts.prove(connection, proved, self.chance)
         rollup_verdict, minutes = self._prove_rollup()
-        if more := self._unseen(minutes):
-            self._look_at(more)
+        self._look_at_unseen((one.after, one.upto) for one in minutes)
         proven_ratings = ratings.prove(
             connection, self.spark.sparkContext, self.rides.url, self.shown, known.ledger, position,
             self._ratings_again, self.now,
@@ -217,15 +232,12 @@ class Case:
         rows = self.connection.execute(LATER, {"frozen": position, "names": agreeing})
         return max((at for at, *rest in rows if tuple(rest) == exact), default=0)
 
-    def _unseen(self, mismatches: Sequence[Mismatch]) -> list[Block]:
-        """Blocks of minutes in which the warehouse has other rides, and at which nobody looked."""
+    def _look_at_unseen(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Compare the blocks of these ranges at which nobody has looked: both sides differ."""
         seen = {look.after for look in self.evidence.looks}
-        found = {
-            block for one in mismatches for block in self.known.base.within(one.after, one.upto)
-        }
-        return sorted(
-            (block for block in found if block.after not in seen), key=lambda block: block.after
-        )
+        found = {block for ends in ranges for block in self.known.base.within(*ends)}
+        if more := [block for block in found if block.after not in seen]:
+            self._look_at(sorted(more, key=lambda block: block.after))
 
     def _ratings_again(self, full: Sequence[Rated]) -> list[Rated]:
         """Blocks of ratings to read once more: at random, and those not read for longest."""
@@ -263,10 +275,20 @@ class Case:
             ),
         ]
         gone = missing(self.connection, self.frozen, self.last, recounting)
-        result.findings = [*judgement.found(), *gone, *of_minutes, *of_ratings, *others]
+        result.closings, of_closings = self.balances.compared(
+            self.ledger, judgement.held_looks, approved=judgement.approved
+        )
+        self.ledger = self.ledger.with_closings(self.balances.carried(approved=judgement.approved))
+        agree = [each for each in result.closings if each.outcome == AGREES]
+        result.proves_from = agree[-1] if agree and not self.known.everything else None
+        result.findings = [
+            *judgement.found(), *of_closings, *gone, *of_minutes, *of_ratings, *others
+        ]  # fmt: skip
         looked_at = ["readers", "records", "rollup", "receipts", "outbox", "ratings", "totals"]
         if result.verified:
             looked_at.append("warehouse")
+        if self.balances.rows or of_closings:
+            looked_at.append("closings")
         result.verdicts = findings.verdicts(result.findings, looked_at)
 
     def complete(self, run: Run, ledger: Ledger) -> None:

@@ -35,6 +35,7 @@ RECEIPTS_MISSING, RECEIPTS_STRANGE, OUTBOX_WRONG = (
     "receipts_missing", "receipts_strange", "outbox_wrong",
 )  # fmt: skip
 RATINGS_WRONG, RATINGS_HELD, RATINGS_CHANGED = "ratings_wrong", "ratings_held", "ratings_changed"
+CLOSING_WRONG, CLOSING_CHANGED = "closing_wrong", "closing_changed"
 
 PART = {
     RIDES_CHANGED: "warehouse", RIDES_UNDECIDED: "warehouse", WAREHOUSE_CHANGED: "warehouse",
@@ -43,6 +44,7 @@ PART = {
     MINUTES_WRONG: "rollup", MINUTES_HELD: "rollup",
     RECEIPTS_MISSING: "receipts", RECEIPTS_STRANGE: "receipts", OUTBOX_WRONG: "outbox",
     RATINGS_WRONG: "ratings", RATINGS_HELD: "ratings", RATINGS_CHANGED: "ratings",
+    CLOSING_WRONG: "closings", CLOSING_CHANGED: "closings",
 }  # fmt: skip
 
 

@@ -4,8 +4,8 @@ It is a file of its own beside the table, named after its SHA-256, which the tab
 run's row in Postgres (`runs.ledgers`) both give. So nobody alters a number in it unnoticed, and a
 commit does not grow with history.
 
-All but `run`, `owners` and when blocks were looked at follows from the rides and the ratings, and
-from `position`.
+All but `run`, `owners`, `closings`, and when blocks were looked at, follows from the rides and the
+ratings, and from `position`.
 """
 
 from bisect import bisect_left
@@ -60,6 +60,19 @@ class Owner(msgspec.Struct, frozen=True):
     term: str  # the newest one there at the time; "" before the first
 
 
+class Closing(msgspec.Struct, frozen=True):
+    """A period that was closed: what all rides up to `position` added up to."""
+
+    id: int
+    position: int
+    rides: int
+    distance: Decimal
+    digest: str
+    closed_at: datetime
+    hash: str  # of its row, with the one before
+    reopened: bool
+
+
 class Ledger(msgspec.Struct, frozen=True):
     """All rides up to `position`. Raises ValueError if its parts don't add up to that."""
 
@@ -69,6 +82,7 @@ class Ledger(msgspec.Struct, frozen=True):
     blocks: list[Block] = []
     owners: list[Owner] = []  # of its runs, the newest last; runs in a row may share one
     ratings: list[Rated] = []  # as many blocks as were added up: there is no warehouse of them
+    closings: list[Closing] = []  # as the runs have seen them first, the oldest first
 
     def __post_init__(self) -> None:
         upto = 0
@@ -132,6 +146,10 @@ class Ledger(msgspec.Struct, frozen=True):
     def with_ratings(self, ratings: Sequence[Rated]) -> "Ledger":
         """The ledger with these ratings in place of its own."""
         return msgspec.structs.replace(self, ratings=[*ratings])
+
+    def with_closings(self, closings: Sequence[Closing]) -> "Ledger":
+        """The ledger with these closings in place of its own."""
+        return msgspec.structs.replace(self, closings=[*closings])
 
     def after_run(self, run: int, owner: Owner) -> "Ledger":
         """The ledger as run number `run` leaves it, which has read from `owner`."""

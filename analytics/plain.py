@@ -16,7 +16,7 @@ JUDGED = (
     "rides", "ratings", "staged_log_records", "streamer_state", "terms", "checkpoints",
     "held_out_records", "consumer_states", "rating_sums", "removed_readers", "ride_minutes",
     "rollup_state", "set_aside_minutes", "receipts", "receipts_state", "reconciliations", "runs",
-    "approvals", "resets", "recomputations",
+    "approvals", "resets", "recomputations", "closings",
 )  # fmt: skip
 # An application that has lifted this job may have no ratings.
 TABLES = """

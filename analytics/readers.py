@@ -55,7 +55,7 @@ def missing(
     `recounting` are the kinds and names of those whose sums are not right yet.
     """
     long_ago = last_completed(connection, LONG_AGO)
-    here = _by_name(frozen.readers)
+    here = by_name(frozen.readers)
     found = [finding for each in recounting for finding in _recounts(here[each], long_ago)]
     found += [
         Finding(READER_GONE, f"{called(each.kind, each.name)} has lost its state", key=each.name)
@@ -64,7 +64,7 @@ def missing(
     ]
     if last is None:
         return found
-    idle = _idle(connection, _furthest(here, last))
+    idle = idle_watermarks(connection, _furthest(here, last))
     removed = removed_since(connection, last.started_at)
     for (kind, name), stood in last.positions().items():
         reader = here.get((kind, name))
@@ -122,17 +122,17 @@ def carried_over(
 
     Each at the furthest position that it had; so who has fallen back is found until it is there.
     """
-    found = _furthest(_by_name(frozen.readers), last)
+    found = _furthest(by_name(frozen.readers), last)
     if last is not None:
         removed = removed_since(connection, last.started_at)
         for (kind, name), stood in last.positions().items():
             if (kind, name) not in found and (kind, name) not in removed:
                 found[kind, name] = FrozenReader(kind, name, stood)
-    idle = _idle(connection, found)
+    idle = idle_watermarks(connection, found)
     return [reader for key, reader in found.items() if key not in idle]
 
 
-def _by_name(readers: Iterable[FrozenReader]) -> Readers:
+def by_name(readers: Iterable[FrozenReader]) -> Readers:
     return {(each.kind, each.name): each for each in readers}
 
 
@@ -145,7 +145,7 @@ def _furthest(here: Readers, last: Past | None) -> Readers:
     }
 
 
-def _idle(connection: psycopg.Connection, readers: Readers) -> set[tuple[str, str]]:
+def idle_watermarks(connection: psycopg.Connection, readers: Readers) -> set[tuple[str, str]]:
     """The watermarks that nobody raises any more; the readers are at their furthest positions."""
     idle = set()
     if not any(kind == "rollup" for kind, _ in readers):

@@ -218,6 +218,17 @@ class RatingsVerdict:
         return not self.wrong and not self.changed
 
 
+class ComparedClosing(NamedTuple):
+    """A period that is closed, and what became of its comparison with the rides up to there."""
+
+    id: int
+    position: int
+    rides: int
+    distance: Decimal
+    closed_at: datetime
+    outcome: str  # one of those in `analytics.balances`
+
+
 class PastRun(NamedTuple):
     """A past run that completed, from its row in `runs`."""
 
@@ -241,6 +252,8 @@ class Result:
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None
     ratings: RatingsVerdict | None = None
+    closings: list[ComparedClosing] = field(default_factory=list)  # that are not reopened
+    proves_from: ComparedClosing | None = None  # the newest that agrees; None: from the first ride
     verified: int = 0  # blocks of the warehouse that were compared with Postgres
     rides_reread: int = 0  # the rides in these
     findings: list["Finding"] = field(default_factory=list)

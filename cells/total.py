@@ -27,7 +27,7 @@ from rocket_rides.cells import CELL_SIZE, LAST_CELL
 from rocket_rides.words import metres
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser
-from unified_log.words import aligned, number
+from unified_log.words import aligned, count, number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:
 
 
 def report(tables: Sequence[OpenTable], missing: set[int]) -> Iterator[str]:
-    """A line for each cell, one for all of them, and a sentence about those that are missing."""
+    """A line for each cell, one for all; what each has closed; and a sentence of the missing."""
     rows = [("cell", "rides", "distance, m", "proven up to", "at, UTC")]
     for table in tables:
         rides, distance = table.ledger.total
@@ -124,6 +124,12 @@ def report(tables: Sequence[OpenTable], missing: set[int]) -> Iterator[str]:
     oldest = min(row[-1] for row in rows[1:])
     rows.append(("all", number(rides), metres(distance), "the oldest:", oldest))
     yield from aligned(rows, "<>>>>")
+    for table in tables:
+        if closed := [each for each in table.ledger.closings if not each.reopened]:
+            how_many, last = count(len(closed), "closing"), closed[-1]
+            sums = f"{count(last.rides, 'ride')}, {metres(last.distance)} m"
+            upto = f"up to position {number(last.position)}"
+            yield f"Cell {table.cell} has {how_many}, the newest {upto}: {sums}."
     if missing:
         yield f"Missing, and not in the total: {_listed(missing)}."
 

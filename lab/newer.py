@@ -46,7 +46,7 @@ class Release:
         )
 
     def add(self, name: str, text: str) -> Self:
-        """Add a file of a revision, such as "0011_tips.py"."""
+        """Add a file of a revision, such as "0012_tips.py"."""
         (self.folder / "migrations/versions" / name).write_text(text)
         return self
 

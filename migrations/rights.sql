@@ -34,8 +34,9 @@ GRANT SELECT, USAGE ON SEQUENCE log_position TO api;    -- SELECT for /readyz
 GRANT SELECT ON schema_versions, rides, ratings, log_records, streamer_state, terms,
     readers, checkpoints, consumer_states, held_out_records, rating_sums, ride_minutes, rollup_state,
     set_aside_minutes, receipts, receipts_state, staged_log_records, reconciliations, resets,
-    recomputations, runs, approvals, removed_readers TO reconciler;
+    recomputations, runs, approvals, removed_readers, closings TO reconciler;
 GRANT INSERT ON reconciliations, resets, recomputations, runs TO reconciler;
+GRANT INSERT ON closings TO reconciler;     -- it may not reopen any, which takes an UPDATE
 GRANT UPDATE ON runs TO reconciler;                         -- to complete its own row
 GRANT UPDATE (used_by) ON approvals TO reconciler;
 GRANT UPDATE (name) ON readers TO reconciler;   -- to lock a row for a reset's foreign key

@@ -18,3 +18,4 @@ class Lock(IntEnum):
     ROLLUP = 7_268_005  # the rollup that marks and computes minutes
     MOVE = 7_268_006  # the router's command that moves slots: in each cell's database
     CODE = 7_268_009  # with a revision: the sessions of that code
+    CLOSINGS = 7_268_010  # whoever reopens one; shared: who begins at one

@@ -200,6 +200,16 @@ CLAIMS = {
     "receipt-repaired": Claim(
         "A missing receipt is found and delivered.", "analytics/proofs/receipts.py", 12
     ),
+    "closings": Claim(
+        "A closing that is not what its rides add up to is named and held, and never repaired.",
+        "analytics/balances.py",
+        12,
+    ),
+    "closings-shorten": Claim(
+        "A new total begins at the newest closing: it reads no ride that is closed.",
+        "consumers/totals/closing.py",
+        7,
+    ),
     "night": Claim("The warehouse has each ride once.", "analytics/table.py", 12),
     "cells-once": Claim("A total of all cells counts each once.", "cells/total.py", 7),
     "slow-client": Claim("A slow client is disconnected.", "api/slow_clients.py", 13),

@@ -36,6 +36,10 @@
                     exact_ratings, exact_stars, held_out_ratings, held_out_stars,
                     first_held_out, recounts}], as of a total; the exact ones are Spark's; changed
                     are blocks of ratings that an earlier run has added up otherwise
+    closings        [{id, position, rides, distance, closed_at, outcome}]: what is closed, not
+                    reopened; outcome is a sentence's end, such as agrees
+    proves_from     the one of these from which on this run proves the totals; null: from the first
+                    ride
     requested       true when the repair of minutes, receipts or ratings was requested
     verified        how many blocks of the warehouse were compared with Postgres, ride by ride
     rides_reread    the rides in these
@@ -99,6 +103,8 @@ def as_json(result: Result) -> bytes:
         "receipts": _proof(result.receipts),
         "outbox": _proof(result.outbox),
         "ratings": _proof(result.ratings),
+        "closings": [_named(each) for each in result.closings],
+        "proves_from": _named(result.proves_from),
         "requested": result.requested,
         "verified": result.verified,
         "rides_reread": result.rides_reread,

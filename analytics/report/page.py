@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analytics.report import proofs
-from analytics.report.sentences import outcome, rides_of, verdict, ways_out
+from analytics.report.sentences import closed, outcome, rides_of, verdict, ways_out
 from analytics.result import PastRun, Result
 from rocket_rides.words import metres, signed
 from unified_log.words import count, printable
@@ -41,6 +41,7 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         rides_of=rides_of,
         ways_out=list(ways_out(result)),
         outcome=lambda consumer: outcome(result, consumer),
+        closed=closed(result),
         past=past,
         whose=proofs.whose,
     )

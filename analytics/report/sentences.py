@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from analytics.findings import TOTAL_HELD, WAREHOUSE_CHANGED, Finding
+from analytics.balances import AGREES
+from analytics.findings import CLOSING_WRONG, TOTAL_HELD, WAREHOUSE_CHANGED, Finding
 from analytics.result import Compared, Result
 from analytics.rows import Differing, Fields
 from rocket_rides.words import metres
@@ -40,9 +41,28 @@ def ways_out(result: Result) -> Iterator[str]:
         return
     yield "Nothing that is held was changed. Find out who did this; then either of"
     run = result.run if result.run is not None else "RUN"
-    yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right"
+    if any(finding.kind != CLOSING_WRONG for finding in result.held):
+        yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right"
+    if closings := [finding.key for finding in result.held if finding.part == "closings"]:
+        first = min(int(key.split()[0]) for key in closings)
+        yield f"  python -m analytics.close --reopen {first} --reason '...'  # and all later ones"
     if any(finding.rides for finding in result.held):
         yield f"  python -m analytics.approve {run} --put-back  # prints the rides as they were"
+
+
+def closed(result: Result) -> str:
+    """How many closings agree, and from where on the run proves the totals; "" without any."""
+    if not (there := len(result.closings)):
+        return ""
+    whole, agree = count(there, "closing"), [each.outcome for each in result.closings].count(AGREES)
+    whose = (
+        f"{whole} agree{'s' if there == 1 else ''}"
+        if agree == there
+        else f"{agree} of {whole} agree"
+    )
+    since = result.proves_from
+    where = f"closing {since.id}, position {number(since.position)}," if since else "the first ride"
+    return f"{whose}; the totals are proven from {where} on."
 
 
 def rides_of(finding: Finding) -> Iterator[str]:

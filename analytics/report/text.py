@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from analytics.report.proofs import clauses, proofs, whose
-from analytics.report.sentences import outcome, rides_of, verdict, ways_out
+from analytics.report.proofs import clauses, moment, proofs, whose
+from analytics.report.sentences import closed, outcome, rides_of, verdict, ways_out
 from analytics.result import Result, Tally
 from rocket_rides.words import metres, signed
-from unified_log.words import aligned, count, plain, printable
+from unified_log.words import aligned, count, number, plain, printable
 
 Row = Sequence[str]
 
@@ -17,6 +17,7 @@ def as_text(result: Result) -> str:
         result.notes,
         list(consumers(result)),
         list(proved(result)),
+        list(closings(result)),
         list(mismatches(result)),
         list(found(result)),
         list(summary(result)),
@@ -56,6 +57,22 @@ def proved(result: Result) -> Iterator[str]:
     for sentence, which in named:
         yield sentence
         yield from (f"  {one}" for one in which)
+
+
+def closings(result: Result) -> Iterator[str]:
+    """A line for each period that is closed."""
+    if not result.closings:
+        return
+    rows = [("closing", "up to position", "its rides", "its total, m", "closed", "")]
+    rows += [
+        (
+            str(each.id), number(each.position), number(each.rides), metres(each.distance),
+            moment(each.closed_at), each.outcome,
+        )
+        for each in result.closings
+    ]  # fmt: skip
+    yield from aligned(rows, ">>>><<")
+    yield closed(result)
 
 
 def mismatches(result: Result) -> Iterator[str]:

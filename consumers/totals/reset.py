@@ -10,7 +10,8 @@ C the right state is
 * S < C, past everything that can be counted: T plus the rides between F and S, at S.
 
 In short: stand at the lesser of S and max(F, C), with T plus the rides between F and there. The
-number of the rides, which the reconciliation says as well, goes with the metres.
+number of the rides, which the reconciliation says as well, goes with the metres. Where a period was
+closed between F and there, what that says goes before F and T.
 
 A reset is pending until its consumer looks at it, and from then on applied or superseded. Only the
 newest is applied. It is superseded as well when F is past S: then this database was restored to an
@@ -27,6 +28,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from consumers.totals.closing import newest as newest_closing
 from unified_log.database import one_row
 from unified_log.readers.held_out import TAKE_BACK
 
@@ -66,6 +68,7 @@ APPLY = """
               from_position, %(rides)s::bigint, from_total, to_position, counted.rides, to_total
 """
 
+RECONCILED = ("reconciled_upto", "reconciled_rides", "reconciled_total")
 # Up to the one that was looked at: a newer one may have arrived in the meantime.
 SUPERSEDE = """
     UPDATE resets SET status = 'superseded', changed_at = now()
@@ -133,5 +136,7 @@ def apply_newest(connection: psycopg.Connection, name: str) -> Reset:
 def _apply(connection: psycopg.Connection, name: str, newest: Newest) -> Applied:
     to_position = min(newest.last_sent, max(newest.reconciled_upto, newest.position))
     values = {"name": name, "to_position": to_position, **newest._asdict()}
+    if closing := newest_closing(connection, newest.reconciled_upto, to_position):
+        values |= dict(zip(RECONCILED, closing, strict=True))
     connection.execute(TAKE_BACK, ["total", name])  # the sum of all rides has them
     return Applied(*one_row(connection.execute(APPLY, values)))

@@ -9,6 +9,7 @@ from typing import ClassVar
 import psycopg
 
 from consumers.rides import TYPE, Ride, ride
+from consumers.totals.closing import Closing, newest
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.distance import EXACT
 from unified_log.database import one_row
@@ -20,6 +21,7 @@ from unified_log.words import count
 logger = logging.getLogger("consumer")
 
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
+BEGIN_AT = "UPDATE consumer_states SET rides = %s, total_distance = %s WHERE name = %s"
 LOAD = """
     SELECT rides, total_distance FROM consumer_states WHERE name = %s ORDER BY version DESC LIMIT 1
 """
@@ -40,9 +42,17 @@ ADD_HEALED = """
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
+# A gap that begins where the checkpoint stands: then the total is that of the rides before the gap,
+# but for what it holds out.
+BEGINS_THERE = """
+    SELECT position = %s AND NOT EXISTS (
+        SELECT FROM held_out_records held WHERE (held.kind, held.name) = (reader.kind, reader.name)
+    ) FROM current_checkpoints reader WHERE kind = 'total' AND name = %s
+"""
 RECOUNT = """
     UPDATE consumer_states SET (rides, total_distance) = (
-        SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id <= %s
+        SELECT %s + count(*), %s + coalesce(sum(distance), 0)
+        FROM rides WHERE id > %s AND id <= %s
     )
     WHERE name = %s RETURNING rides, total_distance
 """
@@ -87,16 +97,37 @@ class Total(Handler):
         """Start from nothing."""
         self.connection.execute(BEGIN, [self.name])
 
+    def close(self, position: int) -> int | None:
+        """Begin at the newest closing."""
+        if closing := newest(self.connection, 0, position):
+            self.connection.execute(BEGIN_AT, [closing.rides, closing.distance, self.name])
+            return closing.position
+        return None
+
     def load(self, at: Place) -> None:
         """Read it. Raises Unavailable when it is gone."""
         self.rides, self.distance = self.read_state(LOAD, at)
 
     def heal(self, gap: Gap) -> HealedRides:
         """Add up the rides of a gap. Raises Overtaken when the total is gone."""
-        found = self.connection.execute(RIDES_IN_GAP, [gap.after, gap.upto])
+        closing = self._closed_within(gap)
+        after = closing.position if closing else gap.after
+        found = self.connection.execute(RIDES_IN_GAP, [after, gap.upto])
         rides, distance = one_row(found)
+        if closing:  # it has the first of them, and what the total has already
+            rides += closing.rides - self.rides
+            with localcontext(EXACT):
+                distance += closing.distance - self.distance
         self.rides, self.distance = self.write_state(ADD_HEALED, rides, distance, distance)
         return HealedRides(gap, rides, distance)
+
+    def _closed_within(self, gap: Gap) -> Closing | None:
+        """The closing at which to begin with this gap, unless the total is not what it seems."""
+        if not (closing := newest(self.connection, gap.after, gap.upto)):
+            return None
+        begins = self.connection.execute(BEGINS_THERE, [gap.after, self.name]).fetchone()
+        has_less = self.rides <= closing.rides and self.distance <= closing.distance
+        return closing if begins == (True,) and has_less else None
 
     def take(self, records: Sequence[Ride]) -> None:
         """Add up the rides of a batch. Raises Overtaken when the total is gone."""
@@ -117,11 +148,18 @@ class Total(Handler):
         return reset
 
     def recount(self, upto: int) -> None:
-        """Add up all rides up to the checkpoint anew. Raises Overtaken when the total is gone."""
+        """Add up all rides up to the checkpoint anew, from the newest closing on.
+
+        Raises Overtaken when the total is gone.
+        """
         was = f"{self} in {count(self.rides, 'ride')}"
-        self.rides, self.distance = self.remake_state(RECOUNT, upto)
+        at = newest(self.connection, 0, upto) or Closing(0, 0, Decimal(0))
+        self.rides, self.distance = self.remake_state(
+            RECOUNT, at.rides, at.distance, at.position, upto
+        )
         now = f"{self} in {count(self.rides, 'ride')}"
-        logger.warning("%s added up all rides anew: %s, was %s", self.name, now, was)
+        since = f" from the closing at {at.position} on" if at.position else ""
+        logger.warning("%s added up all rides anew%s: %s, was %s", self.name, since, now, was)
 
     def _add(self, rides: int, distance: Decimal) -> None:
         self.rides, self.distance = self.write_state(ADD, rides, distance)

@@ -1,7 +1,8 @@
 """A consumer that begins late: the log no longer has the first ten million rides.
 
 It takes them from the view `log_records`: a handler by default a page at a time, each in a
-transaction of its own; a total by one statement. It does not rest between its rounds here.
+transaction of its own; a total by one statement. Then all but the last 900 rides are closed, and a
+total begins there. It does not rest between its rounds here.
 """
 
 import time
@@ -35,6 +36,20 @@ WRONG_TOTALS = """
     WHERE (rides, total_distance) <> (SELECT count(*), sum(distance) FROM rides)
 """
 ALL_RIDES = "SELECT sum(distance) FROM rides"
+OPEN = 900  # rides
+# As `analytics.close` would; here nobody doubts them.
+CLOSE = """
+    WITH last AS (SELECT id FROM rides ORDER BY id DESC OFFSET %s LIMIT 1), run AS (
+        INSERT INTO runs (status, position, ended_at) SELECT 'agreed', id, now() FROM last
+        RETURNING id
+    )
+    INSERT INTO closings (position, rides, total_distance, digest, run_id, ledger, closed_by)
+    SELECT last.id, count(*), sum(distance), repeat('0', 64), run.id, repeat('0', 64), 'lab'
+    FROM last, run, rides WHERE rides.id <= last.id GROUP BY last.id, run.id
+"""
+RIDES_READ = """
+    SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'rides'
+"""
 
 
 class Seen(Handler):
@@ -59,6 +74,8 @@ def measure(stand: Stand) -> list[Figure]:
     rounds = Figure("Its transactions", "")
     longest = Figure("The longest", "ms", goal=Goal("value", "<=", 1000))
     total = Figure(f"{whose}, a total's SQL", "s", "their sum")
+    closed = Figure(f"The same, all but {OPEN} rides closed", "ms", goal=Goal("value", "<=", 100))
+    read = Figure("The rides that it reads", "", goal=Goal("value", "<=", 1000))
     names = (f"late{number}" for number in count())
     with stand.connect() as connection, stand.log() as log:
         connection.execute(CREATE)
@@ -75,9 +92,17 @@ def measure(stand: Stand) -> list[Figure]:
             lambda: sum(_rounds(Reader(log, Total(connection, next(names))))),
             lambda: _sum(connection),
         )
+        connection.execute(CLOSE, [OPEN])
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            reader = Reader(log, Total(connection, next(names)))
+            with connection.transaction():  # its rounds, so that the rows are counted
+                _rounds(reader)
+                read.runs.append(value(connection, RIDES_READ))
+            closed.runs.append(1000 * (time.perf_counter() - began))
         if value(connection, WRONG_TOTALS):
             raise RuntimeError("a total is wrong")
-    return [pages, rounds, longest, total]
+    return [pages, rounds, longest, total, closed, read]
 
 
 def _rounds(reader: Reader[Any]) -> list[float]:

@@ -1,16 +1,22 @@
 """The nightly job in the test's own process, and warehouses anywhere."""
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 from uuid import uuid4
 
 import pytest
 
-from analytics.reconcile import main
+from analytics import close
+from analytics import reconcile as nightly
 from tests.support.books import Books
 from tests.support.jobs import Reconcile, Run
 from tests.support.object_stores import root_of
 from tests.support.world import World
+
+Capture: TypeAlias = pytest.CaptureFixture[str]
+Patch: TypeAlias = pytest.MonkeyPatch
 
 
 @pytest.fixture
@@ -34,9 +40,18 @@ def books_anywhere(books: Books, place: Path) -> Books:
 
 
 @pytest.fixture
-def reconcile(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Reconcile:
+def reconcile(monkeypatch: Patch, capsys: Capture) -> Reconcile:
     """`python -m analytics.reconcile` on a world; it uses the Spark session that there is."""
+    return in_this_process(nightly.main, monkeypatch, capsys)
 
+
+@pytest.fixture
+def closing(monkeypatch: Patch, capsys: Capture) -> Reconcile:
+    """`python -m analytics.close`, in the same way."""
+    return in_this_process(close.main, monkeypatch, capsys)
+
+
+def in_this_process(main: Callable[[], None], monkeypatch: Patch, capsys: Capture) -> Reconcile:
     def run(world: World, *options: str, **settings: str) -> Run:
         at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
         for name, value in (at | settings).items():

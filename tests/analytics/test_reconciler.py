@@ -58,7 +58,7 @@ def miss_a_night(world: World) -> None:
 def test_it_waits_for_the_schema_and_makes_up_for_the_night(world: World) -> None:
     miss_a_night(world)
     world.connection.execute(OF_REVISION, [REVISION - 1] * 2)
-    reconciler = world.service("tests.support.night", "").says("schema is 0009")
+    reconciler = world.service("tests.support.night", "").says("schema is 0010")
     world.connection.execute(OF_REVISION, [REVISION] * 2)
     reconciler.says("was missed; starting it now").says("INFO    reconciled\n")
     assert reconciler.stop() == 0

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.ledger import Ledger, Owner
+from analytics.ledger import Closing, Ledger, Owner
 from analytics.pieces import Piece
 from cells import total
 from cells.total import OpenTable
@@ -80,3 +80,15 @@ def test_the_total_is_exact_and_as_old_as_the_oldest_cell() -> None:
         ["all", "2", "1" + each[:-1] + "8", "the", "oldest:", "2026-11-19", "03:00:00"],
     ]
     assert missing == "Missing, and not in the total: 1, 3."
+
+
+def test_what_each_cell_has_closed_is_told() -> None:
+    """But for what was reopened."""
+    closings = [
+        Closing(number, 10 * number, number, Decimal(number), "", NIGHT, "", number == 3)
+        for number in (1, 2, 3)
+    ]
+    one, other = table(0), table(1)
+    closed = other._replace(ledger=other.ledger.with_closings(closings))
+    *_, said = total.report([one, closed], set())
+    assert said == "Cell 1 has 2 closings, the newest up to position 20: 2 rides, 2.000 m."

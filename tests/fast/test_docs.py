@@ -42,8 +42,8 @@ OTHERS = {
     "report.html",
     "result.json",
     "long_rides.py",
-    "migrations/versions/0011_tips.sql",
-    "0011_tips.py",
+    "migrations/versions/0012_tips.sql",
+    "0012_tips.py",
 }
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "long_rides", "orders.takings"}

@@ -10,12 +10,13 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from analytics.findings import READER_RECOUNTS, Finding
+from analytics.balances import AGREES, DIFFERS
+from analytics.findings import CLOSING_WRONG, READER_RECOUNTS, Finding
 from analytics.report.machine import as_json
 from analytics.report.page import as_html
 from analytics.report.sentences import verdict
 from analytics.report.text import as_text
-from analytics.result import Compared, PastRun, Result, Tally
+from analytics.result import Compared, ComparedClosing, PastRun, Result, Tally
 from tests.support.markup import Markup
 from tests.support.results import (
     CHECKED,
@@ -270,3 +271,31 @@ def test_the_page_shows_the_verdicts_of_the_nights() -> None:
     assert f"{second} agrees wrong held not compared" in told
     assert f"{first} not compared" in told
     assert "Run by run" not in as_html(PROVED, [])
+
+
+ONE = ComparedClosing(1, 2000, 1500, Decimal("700.5"), NIGHT, AGREES)
+TWO = ComparedClosing(2, 3000, 2500, Decimal("900.125"), NIGHT, DIFFERS)
+CLOSING_FOUND = Finding(CLOSING_WRONG, "closing 2 says 2,500 rides", True, "2 says 2,500 rides")
+
+
+@for_a_person
+def test_closings_are_told_with_their_sums_and_what_became_of_them(
+    told: Callable[[Result], str],
+) -> None:
+    said = " ".join(told(run(consumer(0), closings=[ONE], proves_from=ONE)).split())
+    assert "700.500" in said
+    assert "2026-11-20 03:00 UTC agrees" in said
+    assert "1 closing agrees; the totals are proven from closing 1, position 2,000, on." in said
+    result = run(consumer(0), run=12, closings=[ONE, TWO], findings=[CLOSING_FOUND])
+    said = " ".join(told(result).split())
+    assert "2026-11-20 03:00 UTC differs" in said
+    assert "1 of 2 closings agree; the totals are proven from the first ride on." in said
+    assert "python -m analytics.close --reopen 2 --reason '...'" in said
+    assert "analytics.approve" not in said
+
+
+def test_a_program_reads_closings() -> None:
+    read = json.loads(as_json(run(closings=[ONE, TWO], proves_from=ONE)), parse_float=Decimal)
+    assert [each["outcome"] for each in read["closings"]] == [AGREES, DIFFERS]
+    assert read["closings"][1]["distance"] == Decimal("900.125")
+    assert read["proves_from"] == read["closings"][0]

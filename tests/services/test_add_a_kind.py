@@ -54,8 +54,8 @@ def test_a_kind_that_is_added_while_the_fleet_runs_counts_through_crashes_and_a_
     world: World, tmp_path: Path
 ) -> None:
     """By a revision of the next release, of which the rest of the fleet is not."""
-    next_release = Release(tmp_path / "newer").add("0011_tips.sql", KIND)
-    next_release.add("0011_tips.py", REVISION)
+    next_release = Release(tmp_path / "newer").add("0012_tips.sql", KIND)
+    next_release.add("0012_tips.py", REVISION)
     total = world.service("consumers.totals", "consumer0", CRASH_RATE="0.2").says("stands at")
     world.service("streamer", DOUBLE_SEND_RATE="0.2").says("leading")
     world.take(1, 2)

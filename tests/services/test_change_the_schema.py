@@ -1,4 +1,4 @@
-"""docs/change-the-schema.md is true: code of 0010 writes and reads until 0013 takes its column."""
+"""docs/change-the-schema.md is true: code of 0011 writes and reads until 0014 takes its column."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ PAGE = (PROJECT / "docs/change-the-schema.md").read_text()
 REVISIONS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 [FILL] = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 UNFILLED = "SELECT count(*) FROM idempotency_keys WHERE millimetres IS NULL"
-# As code of 0012 writes it, and reads what any code has written.
+# As code of 0013 writes it, and reads what any code has written.
 NEW_WRITER = "INSERT INTO idempotency_keys (key, millimetres, ride_id) VALUES ('new', 7000, %s)"
 NEW_READER = "SELECT millimetres FROM idempotency_keys WHERE key = %s"
 
@@ -26,7 +26,7 @@ def release(tmp_path: Path) -> Release:
 
 def add(release: Release, number: int) -> Release:
     """With the next of the page's revisions."""
-    return release.add(f"{number:04}_keys.py", f"from alembic import op\n{REVISIONS[number - 11]}")
+    return release.add(f"{number:04}_keys.py", f"from alembic import op\n{REVISIONS[number - 12]}")
 
 
 def test_old_code_writes_and_reads_across_the_three_revisions(
@@ -48,12 +48,12 @@ def test_old_code_writes_and_reads_across_the_three_revisions(
         return int(answer.json()["ride"]["id"])
 
     rides = {"before": taken("before")}
-    add(release, 11).migrate(world)
+    add(release, 12).migrate(world)
     rides["added"] = taken("added")
     assert world.value(UNFILLED) == 1
     world.connection.execute(FILL.encode(), prepare=False)
     assert world.value(UNFILLED) == 0
-    add(release, 12).migrate(world)
+    add(release, 13).migrate(world)
     rides["used"] = taken("used")
     assert {key: taken(key) for key in rides} == rides
     assert {world.value(NEW_READER, key) for key in rides} == {5000}
@@ -62,8 +62,8 @@ def test_old_code_writes_and_reads_across_the_three_revisions(
     assert replay.json()["ride"]["id"] == rides["used"]
     eventually(lambda: world.standing() == world.truth, "all rides")
 
-    migration = add(release, 13).service(world, "migrations")
-    migration.says("0013 waits: processes that are older than 0012 have to end: ")
+    migration = add(release, 14).service(world, "migrations")
+    migration.says("0014 waits: processes that are older than 0013 have to end: ")
     assert taken("meanwhile") > rides["used"]
     for process in old:
         assert migration.process.poll() is None
@@ -71,4 +71,4 @@ def test_old_code_writes_and_reads_across_the_three_revisions(
     api.client.close()
     assert migration.ends() == 0
     world.connection.execute(NEW_WRITER.replace("'new'", "'newest'"), [rides["used"]])
-    world.service("consumers.totals", "consumer0").says("newer than this code, of 0010, which it")
+    world.service("consumers.totals", "consumer0").says("newer than this code, of 0011, which it")

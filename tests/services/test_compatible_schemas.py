@@ -24,14 +24,14 @@ from unified_log.sessions import reader
 ADD = "ALTER TABLE rides ADD tip numeric(12,3)"
 REMOVE = "ALTER TABLE consumer_states DROP COLUMN distance_healed"
 IS_UNSERVED = (
-    "the database's schema is 0012, newer than this code, of 0010, which it does not serve"
+    "the database's schema is 0013, newer than this code, of 0011, which it does not serve"
 )
 
 
 @pytest.fixture
 def newer(tmp_path: Path) -> Release:
     """The next release, which adds a column."""
-    return Release(tmp_path / "newer").revise(11, ADD, serves_from=10)
+    return Release(tmp_path / "newer").revise(12, ADD, serves_from=11)
 
 
 @pytest.fixture
@@ -87,13 +87,13 @@ def test_processes_go_on_beside_a_newer_schema_that_serves_them(
     assert look(world).database
     migration = world.service("migrations")
     assert migration.ends() == 0
-    assert "the schema is 0011, newer than this code" in migration.output.read_text()
-    assert "the schema is up to date for this code, of 0010" in migration.output.read_text()
+    assert "the schema is 0012, newer than this code" in migration.output.read_text()
+    assert "the schema is up to date for this code, of 0011" in migration.output.read_text()
 
 
 def test_newer_code_waits_for_its_schema(world: World, newer: Release) -> None:
     consumer = newer.service(world, "consumers.totals", "new")
-    consumer.says("the database's schema is 0010, not 0011; run python -m migrations to upgrade it")
+    consumer.says("the database's schema is 0011, not 0012; run python -m migrations to upgrade it")
     newer.migrate(world)
     consumer.says("stands at")
 
@@ -104,17 +104,17 @@ def test_a_migration_that_ends_the_service_of_old_code_waits_for_it_by_name(
     consumer = world.service("consumers.totals", "consumer0").says("stands at")
     eventually(lambda: is_at_work(world.connection, reader("total", "consumer0")))
     with under_load(api):
-        newer.revise(12, REMOVE, serves_from=11)
+        newer.revise(13, REMOVE, serves_from=12)
         migration = newer.service(world, "migrations")
-        migration.says("0012 waits: processes that are older than 0011 have to end: ")
+        migration.says("0013 waits: processes that are older than 0012 have to end: ")
         migration.says("reader total consumer0 (pid ")
         [waits, *_] = [
-            line for line in migration.output.read_text().splitlines() if "0012 waits" in line
+            line for line in migration.output.read_text().splitlines() if "0013 waits" in line
         ]
-        assert re.search(r"api \((pid|\d+ sessions)\b.*?, of 0010, (at 127.0.0.1, )?since ", waits)
+        assert re.search(r"api \((pid|\d+ sessions)\b.*?, of 0011, (at 127.0.0.1, )?since ", waits)
         assert "migrations" not in waits.partition("have to end: ")[2]
         new = newer.service(world, "consumers.totals", "new")
-        new.says("the database's schema is 0011, not 0012")
+        new.says("the database's schema is 0012, not 0013")
     assert consumer.stop() == 0
     assert api.service.stop() == 0
     assert migration.ends() == 0
@@ -181,7 +181,7 @@ def test_a_process_that_comes_while_its_service_ends_waits(world: World) -> None
             "SELECT pg_advisory_xact_lock(%s, %s)", [APPLICATION.lock, APPLICATION.revision]
         )
         consumer = world.service("consumers.totals", "consumer0")
-        consumer.says("a migration is ending the service of this code, of 0010")
+        consumer.says("a migration is ending the service of this code, of 0011")
         migration.rollback()
         consumer.says("stands at")
 
@@ -211,9 +211,9 @@ def test_a_migration_names_who_holds_its_lock_and_nobody_waits_long_behind_it(
         reading.execute(READ)
         pid = reading.info.backend_pid
         migration = newer.service(world, "migrations")
-        migration.says(f"0011 waits: a lock is held by a long report (pid {pid}, in a transaction ")
+        migration.says(f"0012 waits: a lock is held by a long report (pid {pid}, in a transaction ")
         posts = len(answers)
-        eventually(lambda: migration.output.read_text().count("0011 waits") > 1, "the name again")
+        eventually(lambda: migration.output.read_text().count("0012 waits") > 1, "the name again")
         assert READ in migration.output.read_text()
         assert len(answers) > posts
         reading.rollback()
@@ -221,10 +221,10 @@ def test_a_migration_names_who_holds_its_lock_and_nobody_waits_long_behind_it(
 
 
 def test_a_revision_says_which_code_it_serves(world: World, newer: Release) -> None:
-    newer.add("0012_silent.py", 'revision, down_revision = "0012", "0011"\ndef upgrade(): pass\n')
+    newer.add("0013_silent.py", 'revision, down_revision = "0013", "0012"\ndef upgrade(): pass\n')
     migration = newer.service(world, "migrations")
     assert migration.ends() == 1
-    assert "0012 has to say which code it serves" in migration.output.read_text()
+    assert "0013 has to say which code it serves" in migration.output.read_text()
     assert (
-        world.value("SELECT revision FROM schema_versions WHERE component = 'rocket_rides'") == 11
+        world.value("SELECT revision FROM schema_versions WHERE component = 'rocket_rides'") == 12
     )

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
+from psycopg import errors
 
-from analytics import runs
+from analytics import closings, runs
 from analytics.case import LATER
+from analytics.close import reopen
+from analytics.closing import CLOSE
 from analytics.emit import emit, past_runs, require_rights, set_back
 from analytics.freeze import freeze
 from analytics.ownership import require_no_repair
@@ -76,12 +79,23 @@ def run(world: World) -> None:
         set_back(connection, result, [CountedRatings("ratings0", 1, 1, 5, False, 0, 0)])
         this.complete("held", 1, {}, [], frozen.readers, 0, None, 0, {})
     past_runs(connection)
+    connection.execute(CLOSE, [1, 0, 0, "0" * 64, this.id, "0" * 64, "nobody"])
+    assert closings.read(connection)
 
 
 def test_the_rights_that_it_is_given_are_enough(reconciler: World) -> None:
-    assert len(GRANTS) == 7
+    assert len(GRANTS) == 8
     reconciler.connection.execute("\n".join(GRANTS), prepare=False)
     run(reconciler)
+
+
+def test_it_may_reopen_nothing_that_it_has_closed(reconciler: World) -> None:
+    reconciler.connection.execute("\n".join(GRANTS), prepare=False)
+    run(reconciler)
+    connection = reconciler.connect()
+    connection.execute("SET ROLE reconciler")
+    with pytest.raises(errors.InsufficientPrivilege):
+        reopen(connection, 1, "asked for")
 
 
 def test_without_them_a_run_is_refused(reconciler: World) -> None:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from lab.chaos.backup import Backup
+from tests.support.closings import close
 from tests.support.clusters import cluster, restore, until_promoted, world_on
+from tests.support.disasters import flush
 from tests.support.world import World, catch_up, drain
 
 CONSUMERS = ("consumer0", "consumer1")
@@ -116,3 +118,21 @@ def test_a_promotion_that_lost_nothing_needs_no_healing(own_world: World) -> Non
     assert (len(done.records), done.healed) == (1, [])
     assert exact(world)
     assert ignored(world) == 0
+
+
+def test_a_promoted_copy_keeps_the_closings_and_a_restore_from_before_one_knows_none(
+    own_world: World,
+) -> None:
+    world = own_world
+    world.send(1, 2, 3)
+    before = Backup(world.postgres, "first")
+    close(world, world.start + 2)
+    after = Backup(world.postgres, "second")
+    flush(world)
+    stands = {after: world.start + 2, before: world.start}
+    for backup, position in stands.items():
+        restore(world, backup, recovery_signal=True)
+        until_promoted(world)
+        assert world.consumer("late").at.position == position
+        assert exact(world, "late")
+        assert world.value("SELECT count(*) FROM closings") == (backup is after)

@@ -29,7 +29,7 @@ def test_the_migrations_are_found_in_a_folder_of_any_name(
     assert config("").get_main_option("script_location") == f"/{name}"
 
 
-OLDER = "UPDATE schema_versions SET revision = 9, serves_from = 9 WHERE component = 'rocket_rides'"
+OLDER = "UPDATE schema_versions SET revision = 10, serves_from = 9 WHERE component = 'rocket_rides'"
 FORGOTTEN = "DELETE FROM schema_versions WHERE component = 'rocket_rides'"
 ANOTHER = "UPDATE schema_versions SET digest = repeat('0', 64) WHERE component = '{}'"
 
@@ -46,7 +46,7 @@ def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World, cha
 
 def test_a_schema_that_was_changed_since_is_told_from_this_one(world: World) -> None:
     """Also where it has other columns: an earlier 0010 had no digest."""
-    said = "schema was made by another 0010 than this code's, which was changed since; start with"
+    said = "schema was made by another 0011 than this code's, which was changed since; start with"
     world.connection.execute(ANOTHER.format("rocket_rides"))
     with pytest.raises(Unavailable, match=said):
         revisions.require_schema(world.connection)
@@ -68,13 +68,11 @@ def test_another_schema_of_the_log_is_told_from_this_one(world: World) -> None:
 
 def test_an_older_schema_is_waited_for(world: World) -> None:
     world.connection.execute(OLDER)
-    said = "the database's schema is 0009, not 0010; run python -m migrations to upgrade it"
+    said = "the database's schema is 0010, not 0011; run python -m migrations to upgrade it"
     with pytest.raises(Unavailable, match=said):
         revisions.require_schema(world.connection)
     consumer = world.service("consumers.totals", "consumer0").says(said)
-    world.connection.execute(
-        OLDER.replace("9", "10").replace("serves_from = 10", "serves_from = 9")
-    )
+    world.connection.execute(OLDER.replace("revision = 10", "revision = 11"))
     consumer.says("stands at")
 
 
@@ -230,7 +228,7 @@ def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(worl
     migration = world.service("migrations")
     assert migration.process.wait(30) == 1
     assert migration.output.read_text() == (
-        "not migrated: the database's schema is 9999, newer than this code, of 0010, which it does"
+        "not migrated: the database's schema is 9999, newer than this code, of 0011, which it does"
         " not serve; install the newer code\n"
     )
 

@@ -14,6 +14,7 @@ from unified_log.readers.gaps import Healed, HealedSum
 MAKE = """
     INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name
 """
+BEGIN_AT = "UPDATE checkpoints SET position = %s WHERE kind = %s AND name = %s"
 # Records of a new type lie before its position: whoever handles more types than before recounts.
 HANDLES = """
     UPDATE checkpoints
@@ -88,6 +89,10 @@ class Checkpoint:
     def make(self) -> bool:
         """Create it, at the very beginning, unless it exists; returns whether it is new."""
         return self._connection.execute(MAKE, [self._kind, self.name]).fetchone() is not None
+
+    def begin_at(self, position: int) -> None:
+        """Have the one that was just created begin after this position."""
+        self._connection.execute(BEGIN_AT, [position, self._kind, self.name])
 
     def handles(self, types: Iterable[str], *, recounts: bool) -> None:
         """Write down which types of records its reader handles, and whether it can recount them."""

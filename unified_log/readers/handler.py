@@ -11,7 +11,7 @@ from psycopg import sql
 from unified_log.database import why
 from unified_log.errors import Overtaken, Unavailable
 from unified_log.log import Record
-from unified_log.readers.checkpoint import Place
+from unified_log.readers.checkpoint import BEGIN_AT, Place
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.healing import BY_INDEX
 from unified_log.readers.held_out import TAKE_BACK
@@ -83,6 +83,16 @@ class Handler(ABC):
 
     def begin(self) -> None:  # noqa: B027 (many need none)
         """Create the state. In the transaction that creates the checkpoint."""
+
+    def close(self, position: int) -> int | None:
+        """Make the state what it was at the newest closed position, up to `position`; return that.
+
+        For a consumer that begins, or starts over: `begin` has just made the state, and what
+        follows that position is still to be taken. A position is closed once somebody has proven
+        what all records up to there come to, and keeps that. By default there is none, and the
+        first record is the next. In the transaction.
+        """
+        return None
 
     def create_state(self) -> None:
         """`begin`. Raises Unavailable, with advice, where the state outlives its checkpoint.
@@ -184,12 +194,15 @@ class Handler(ABC):
     def recount(self, upto: int) -> None:
         """Make the state anew, up to the position at which the checkpoint stands, which is locked.
 
-        By default the state is forgotten, and the position set back to the start: what follows
-        heals, a page at a time. A handler whose state does not refer to its checkpoint by a foreign
-        key ON DELETE CASCADE overrides this; so does one that makes it anew faster, by SQL.
+        By default the state is forgotten, and the position set back to the start, or to what
+        `close` returns: what follows heals, a page at a time. A handler whose state does not refer
+        to its checkpoint by a foreign key ON DELETE CASCADE overrides this; so does one that makes
+        it anew faster, by SQL.
         """
         self.connection.execute(START_OVER, {"kind": self.KIND, "name": self.name})
         self.create_state()
+        if (closed := self.close(upto)) is not None:
+            self.connection.execute(BEGIN_AT, [closed, self.KIND, self.name])
         logger.warning("%s starts over: it was asked for a recount", self.name)
 
     def ask_for_repair(self) -> psycopg.Cursor | None:

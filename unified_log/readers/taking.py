@@ -22,6 +22,7 @@ from unified_log.readers.handler import Handler
 from unified_log.readers.healing import PAGE, Item, View
 from unified_log.readers.held_out import HeldOut, HeldOutRecords, Refusal, Retried, refusal
 from unified_log.readers.round import Round, RoundStep
+from unified_log.terms import last_sent
 
 H = TypeVar("H", bound=Handler)
 
@@ -49,6 +50,8 @@ class Taking(Generic[H]):
         with self._connection.transaction():
             if self.checkpoint.make():
                 handler.create_state()
+                if (closed := handler.close(last_sent(self._connection))) is not None:
+                    self.checkpoint.begin_at(closed)
             self.checkpoint.lock()
             self.checkpoint.handles(handler.TYPES, recounts=handler.RECOUNTS)
             self.at = self._load()

@@ -3,6 +3,7 @@
 from tests.mutants.parts import (
     api,
     attaching,
+    closings,
     deadlines,
     guarded,
     held_out,
@@ -40,6 +41,7 @@ MUTANTS = [
     *attaching.MUTANTS,
     *nightly.MUTANTS,
     *judge.MUTANTS,
+    *closings.MUTANTS,
     *guarded.MUTANTS,
     *proofs.MUTANTS,
     *watch.MUTANTS,

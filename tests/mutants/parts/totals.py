@@ -10,14 +10,14 @@ reset = partial(Mutant, file="consumers/totals/reset.py", tests="services/test_r
 MUTANTS = [
     total(
         "the ride before a gap is healed again",
-        "WHERE id > %s AND id <= %s",
-        "WHERE id >= %s AND id <= %s",
+        "0) FROM rides WHERE id > %s AND id <= %s",
+        "0) FROM rides WHERE id >= %s AND id <= %s",
         tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
     ),
     total(
         "the last ride of a gap is not healed",
-        "WHERE id > %s AND id <= %s",
-        "WHERE id > %s AND id < %s",
+        "0) FROM rides WHERE id > %s AND id <= %s",
+        "0) FROM rides WHERE id > %s AND id < %s",
         tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
     ),
     reset(

@@ -1,0 +1,108 @@
+"""The closings of a run: which it compares, with what, and what is found of them.
+
+A mismatch is held, and changes nothing: a person reopens the closing, or puts right what was
+altered. Where a run holds rides below a closing, somebody has to decide about these first.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from analytics import closings
+from analytics.closings import Row
+from analytics.findings import CLOSING_CHANGED, CLOSING_WRONG, Finding
+from analytics.ledger import Closing, Ledger
+from analytics.look import Look
+from analytics.result import ComparedClosing
+from rocket_rides.words import metres
+from unified_log.words import count
+
+MOST = 8  # in a run, unless all is read: the newest, and others at random
+AGREES, DIFFERS, ALTERED = "agrees", "differs", "was altered"
+WAITS, NOT_NOW = "waits for what is held", "not compared this time"
+
+
+@dataclass
+class Balances:
+    """What Postgres says of the closings, and the looks at the blocks that they cut."""
+
+    rows: Sequence[Row]
+    known: Sequence[Closing]  # that the last run has seen
+    cuts: dict[int, Look] = field(default_factory=dict)  # by the position
+    doubted: set[int] = field(default_factory=set)  # of which something was found
+
+    @property
+    def valid(self) -> list[Closing]:
+        return [row.closing for row in self.rows if not row.closing.reopened]
+
+    def chosen(self, upto: int, chance: random.Random, *, everything: bool) -> list[Closing]:
+        """Those that a run compares, of which the warehouse has all rides."""
+        there = [each for each in self.valid if each.position <= upto]
+        if everything or len(there) <= MOST:
+            return there
+        return sorted([*chance.sample(there[:-1], MOST - 1), there[-1]], key=lambda it: it.id)
+
+    def compared(
+        self, ledger: Ledger, held: Iterable[Look], *, approved: bool
+    ) -> tuple[list[ComparedClosing], list[Finding]]:
+        """Each closing beside the ledger that the run leaves, and what is found.
+
+        Where nothing is held, the blocks that they cut are as Postgres has them. An approval is
+        also for what Postgres says of closings that an earlier run has seen otherwise.
+        """
+        told = list(closings.altered(self.rows, () if approved else self.known))
+        found = [_changed(number, what) for number, what in told]
+        first_held = min((look.after for look in held), default=None)
+        outcomes = list[ComparedClosing]()
+        for each in self.valid:
+            cut, outcome = self.cuts.get(each.position), NOT_NOW
+            if each.id in {number for number, _ in told}:
+                outcome = ALTERED
+            elif first_held is not None and first_held < each.position:
+                outcome = WAITS
+            elif each.position > ledger.position:
+                outcome = DIFFERS
+                found.append(_wrong(each, f"lies past position {ledger.position}, the last"))
+            elif cut:
+                balance = closings.balance(ledger, each.position, cut.of_postgres, cut.postgres)
+                outcome = AGREES if balance == closings.says(each) else DIFFERS
+                if outcome == DIFFERS:
+                    found.append(_wrong(each, _both(each, balance)))
+            sums = each.rides, each.distance
+            if outcome in (ALTERED, DIFFERS):
+                self.doubted.add(each.id)
+            outcomes.append(ComparedClosing(each.id, each.position, *sums, each.closed_at, outcome))
+        return outcomes, found
+
+    def carried(self, *, approved: bool) -> list[Closing]:
+        """What the ledger holds: each as a run has first found it right, but for an approval."""
+        now = {row.closing.id: row.closing for row in self.rows}
+        if approved:
+            return [*now.values()]
+        before = {each.id: each for each in self.known}
+        new = {number: now[number] for number in now.keys() - before.keys() - self.doubted}
+        reopened = {
+            number: each
+            for number, each in now.items()
+            if each.reopened and number in before and each.hash == before[number].hash
+        }
+        return [each for _, each in sorted({**before, **new, **reopened}.items())]
+
+
+def _changed(number: int, what: str) -> Finding:
+    return Finding(CLOSING_CHANGED, f"closing {number} {what}", True, f"{number} {what}")
+
+
+def _wrong(closing: Closing, what: str) -> Finding:
+    return Finding(CLOSING_WRONG, f"closing {closing.id} {what}", True, f"{closing.id} {what}")
+
+
+def _both(closing: Closing, found: closings.Balance) -> str:
+    said = f"{count(closing.rides, 'ride')}, {metres(closing.distance)} m"
+    tally = found.tally
+    if tally == (closing.rides, closing.distance):
+        return f"says other rides up to position {closing.position}, with the same sum"
+    return (
+        f"says {said} up to position {closing.position}, and there are"
+        f" {count(tally.rides, 'ride')}, {metres(tally.distance)} m"
+    )

@@ -1,0 +1,240 @@
+"""`python -m analytics.close`: it closes what is the same everywhere, and refuses all else."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from hashlib import sha256
+from typing import NamedTuple
+
+import pytest
+
+from analytics.steps import RunStep
+from analytics.upto import upto
+from rocket_rides.locks import Lock
+from tests.support.attacks import all_have_counted, alter_in_file, by_hand, named_ledger
+from tests.support.books import Books
+from tests.support.closings import alter, close
+from tests.support.jobs import Reconcile
+from tests.support.periods import DAYS, three_days
+from tests.support.world import take, transaction
+from unified_log.faults import listening
+from unified_log.streamer import leaders_term
+
+ROWS = "SELECT count(*) FROM closings"
+CLOSED = "SELECT position, rides, total_distance, digest FROM closings ORDER BY id"
+DIGEST = """
+    SELECT (id - 1) / 100000, encode(sha256(string_agg(
+        int8send(id) || int8send((extract(epoch FROM created_at) * 1000000)::bigint)
+        || int8send((distance * 1000)::bigint), '' ORDER BY id
+    )), 'hex') FROM rides WHERE id <= %s GROUP BY 1 ORDER BY 1
+"""
+SUMS = "SELECT count(*), sum(distance) FROM rides WHERE id <= %s"
+
+
+@pytest.fixture
+def days(books: Books) -> Books:
+    three_days(books)
+    return books
+
+
+def in_postgres(books: Books, position: int) -> tuple[int, int, Decimal, str]:
+    """The closing at a position, as a person would make it."""
+    connection = books.world.connection
+    lines = "".join(
+        f"{number} {digest}\n" for number, digest in connection.execute(DIGEST, [position])
+    )
+    rides, distance = connection.execute(SUMS, [position]).fetchone() or (0, Decimal(0))
+    return position, rides, distance, sha256(lines.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("said", "position"),
+    [
+        (DAYS[0], 100_000),
+        ("2026-02-01", 200_010),
+        ("2026-01-02T12:00", 100_000),
+        ("2026-01-02T13:30+01:00", 200_000),
+        ("100004", 100_004),
+    ],
+)
+def test_a_closing_is_the_sum_and_the_digest_of_all_rides_up_to_there(
+    days: Books, closing: Reconcile, said: str, position: int
+) -> None:
+    done = closing(days.world, "--upto", said)
+    assert (done.status, done.wrong) == (0, "")
+    assert done.said.startswith(f"Closing 1, up to position {position:,}: ")
+    assert days.world.connection.execute(CLOSED).fetchall() == [in_postgres(days, position)]
+    verified = closing(days.world, "--verify")
+    assert (verified.status, verified.wrong) == (0, "")
+    assert "in Postgres and in the warehouse" in verified.said
+
+
+def test_a_period_ends_before_the_first_ride_of_a_later_day(
+    books: Books, closing: Reconcile
+) -> None:
+    """Rides are not numbered in the order of their times."""
+    moments = [f"{day} 12:00Z" for day in (DAYS[0], DAYS[0], DAYS[1], DAYS[0], DAYS[1])]
+    take(books.world.connection, 1, 2, 3, 4, 5, moments=moments)
+    books.world.send()
+    all_have_counted(books)
+    assert books.run().agrees
+    assert closing(books.world, "--upto", DAYS[0]).status == 0
+    assert books.world.connection.execute(CLOSED).fetchall() == [in_postgres(books, 2)]
+
+
+class Refusal(NamedTuple):
+    upto: str
+    says: str
+    before: Callable[[Books], object] = lambda _: None
+
+
+# What somebody does, how it is undone, and what is said.
+CHANGES = [
+    (
+        "UPDATE rides SET distance = distance + 1 WHERE id = 4",
+        "UPDATE rides SET distance = distance - 1 WHERE id = 4",
+        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (4): python -m",
+    ),
+    (
+        "INSERT INTO rides (id, distance) VALUES (50000, 7)",
+        "DELETE FROM rides WHERE id = 50000",
+        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (50000)",
+    ),
+    (
+        "UPDATE checkpoints SET position = 5 WHERE name = 'consumer0'",
+        "UPDATE checkpoints SET position = 200010 WHERE name = 'consumer0'",
+        "total consumer0 stands at position 5, and this would be up to 200000",
+    ),
+    (
+        "INSERT INTO checkpoints (name, position) VALUES ('theirs', 5)",
+        "DELETE FROM checkpoints WHERE name = 'theirs'",
+        "outside theirs stands at position 5",
+    ),
+    (
+        "UPDATE rollup_state SET complete_to = 5",
+        "UPDATE rollup_state SET complete_to = 200010",
+        "the rollup's complete_to stands at position 5",
+    ),
+    (
+        "UPDATE receipts_state SET complete_to = 5",
+        "UPDATE receipts_state SET complete_to = 200010",
+        "the receipts' complete_to stands at position 5",
+    ),
+]
+WHEN = [
+    ("2999-01-01", "younger than IDEMPOTENCY_DAYS, 30"),
+    ("200012", "there is no ride 200012"),
+    ("2026-02-30", "'2026-02-30' is no day (2026-11-21), moment"),
+]
+
+
+def held(books: Books) -> None:
+    by_hand(books.world, "UPDATE rides SET distance = 7 WHERE id = 4")
+    assert books.run().status == "held"
+
+
+def altered(books: Books) -> None:
+    close(books.world, 5)
+    alter(books.world, "UPDATE closings SET rides = 7")
+
+
+def a_new_ride(books: Books) -> None:
+    books.world.send(1)
+    all_have_counted(books)
+    assert books.run().agrees
+
+
+REFUSALS = {
+    "an open finding": Refusal(DAYS[1], "run 2 has found that Postgres was changed", held),
+    "a ride of now": Refusal("200011", "younger than IDEMPOTENCY_DAYS, 30", a_new_ride),
+    "a ride of the day that is not settled": Refusal(
+        DAYS[1],
+        "ride 200011, taken before 2026-01-03 00:00 UTC, is not settled, or no run has read it",
+        lambda books: take(books.world.connection, 1, moments=[f"{DAYS[1]} 13:00Z"]),
+    ),
+    "a ride that no run has read": Refusal(
+        "200011", "no run has read ride 200011 yet", lambda books: books.world.send(1)
+    ),
+    "no ride by then": Refusal("2025-12-31", "there is no ride up to 2025-12-31"),
+    "a closing that was altered": Refusal(
+        DAYS[1],
+        "closing 1 was altered",
+        altered,
+    ),
+    "a ride that was altered in the warehouse": Refusal(
+        "100004",
+        "Postgres and the warehouse differ in 1 of the rides 100001 to 200000 (100004)",
+        lambda books: alter_in_file(books, 100_004, 1),
+    ),
+    "a ledger that was altered": Refusal(
+        DAYS[1],
+        "the warehouse is not as the last run left it",
+        lambda books: named_ledger(books)[1].write_text("{}"),
+    ),
+}
+
+
+def test_only_what_is_right_and_old_and_past_what_is_closed_is_closed(
+    days: Books, closing: Reconcile
+) -> None:
+    for change, undone, says in CHANGES:
+        by_hand(days.world, change)
+        is_refused(days, closing, DAYS[1], says)
+        by_hand(days.world, undone)
+    for when, says in WHEN:
+        is_refused(days, closing, when, says)
+    assert closing(days.world, "--upto", DAYS[1]).status == 0
+    for when, position in ((DAYS[1], 200_000), (DAYS[0], 100_000)):
+        says = f"closing 1 is up to position 200000, and this would be up to {position}"
+        is_refused(days, closing, when, says)
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_what_is_not_right_is_not_closed(days: Books, closing: Reconcile, why: str) -> None:
+    refusal = REFUSALS[why]
+    refusal.before(days)
+    is_refused(days, closing, refusal.upto, refusal.says)
+
+
+def is_refused(books: Books, closing: Reconcile, when: str, says: str) -> None:
+    """Fails unless one sentence says why, and nothing is closed."""
+    before = books.world.value(ROWS)
+    done = closing(books.world, "--upto", when)
+    assert (done.status, done.said) == (2, "")
+    [line] = done.wrong.splitlines()
+    assert says in line
+    assert books.world.value(ROWS) == before
+
+
+def test_before_any_run_nothing_is_closed(books: Books, closing: Reconcile) -> None:
+    books.world.send(1)
+    done = closing(books.world, "--upto", "1")
+    assert (done.status, done.said) == (2, "")
+    assert "no run has completed" in done.wrong
+
+
+def test_beside_another_run_nothing_is_closed(days: Books, closing: Reconcile) -> None:
+    with transaction(days.world) as running:
+        running.execute("SELECT pg_advisory_lock(%s)", [Lock.RECONCILIATION])
+        done = closing(days.world, "--upto", DAYS[0])
+    assert (done.status, done.wrong) == (2, "not closed: another run is in progress\n")
+
+
+def test_beside_a_repair_of_the_log_nothing_is_closed(days: Books, closing: Reconcile) -> None:
+    """One that begins while all is read. One that begins later reopens what was closed."""
+
+    def begin_a_repair(step: object) -> None:
+        if step is RunStep.BEFORE_COMMIT:
+            leaders_term.revoke(days.world.connect(), 200_010)
+
+    with listening(begin_a_repair):
+        is_refused(days, closing, DAYS[1], "stranded rides were counted meanwhile")
+
+
+def test_what_clients_no_longer_repeat_can_be_closed_early(days: Books, closing: Reconcile) -> None:
+    assert closing(days.world, "--upto", DAYS[0], IDEMPOTENCY_DAYS="36000").status == 2
+    assert closing(days.world, "--upto", DAYS[0], IDEMPOTENCY_DAYS="1").status == 0
+
+
+def test_a_day_is_one_of_utc() -> None:
+    assert upto(DAYS[0]).before == upto("2026-01-02T00:00").before
+    assert upto("2026-01-02T01:00+01:00").before == upto(DAYS[0]).before

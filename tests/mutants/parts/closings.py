@@ -1,0 +1,141 @@
+"""Mutants of closings: who begins at them, what is refused, what a run compares."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+total = partial(Mutant, file="consumers/totals/total.py", tests="services/test_closings.py")
+closing = partial(Mutant, file="consumers/totals/closing.py", tests="services/test_closings.py")
+schema = partial(
+    Mutant, file="migrations/versions/0011_closings.sql", tests="services/test_closings.py"
+)
+closings = partial(Mutant, file="analytics/closings.py", tests="fast/test_closings_compared.py")
+balances = partial(Mutant, file="analytics/balances.py", tests="fast/test_closings_compared.py")
+ALL_REASONS = (
+    "analytics/test_closing.py::test_only_what_is_right_and_old_and_past_what_is_closed_is_closed"
+)
+HELD = (
+    "analytics/test_closings_proved.py::"
+    "test_once_an_altered_ride_is_approved_its_closing_is_named_and_held"
+)
+REOPENED = (
+    "analytics/test_closings_proved.py::test_a_closing_that_is_held_is_not_approved_but_reopened"
+)
+closable = partial(Mutant, file="analytics/closable.py", tests=ALL_REASONS)
+
+MUTANTS = [
+    closing(
+        "a total begins at a closing that was reopened",
+        "WHERE reopened_at IS NULL AND position > %s",
+        "WHERE position > %s",
+    ),
+    closing(
+        "a total begins at a closing that was altered",
+        "AND hash = closing_hash(closings)",
+        "AND hash <> ''",
+    ),
+    closing(
+        "a total may begin while closings are reopened",
+        "SELECT pg_try_advisory_xact_lock_shared(%s)",
+        "SELECT %s > 0",
+    ),
+    closing(
+        "a new total reads all rides",
+        "return Closing(*row) if row else None",
+        "return None",
+        tests="services/test_closings.py::"
+        "test_a_new_total_reads_few_rides_before_its_first_new_one",
+    ),
+    closing(
+        "a total begins at the oldest closing",
+        "ORDER BY position DESC",
+        "ORDER BY position",
+    ),
+    total(
+        "a closing in a gap counts what its batch has before the gap twice",
+        "SELECT position = %s AND NOT EXISTS",
+        "SELECT position <= %s AND NOT EXISTS",
+    ),
+    total(
+        "what is held out is counted, and still held out",
+        "(held.kind, held.name) = (reader.kind, reader.name)",
+        "(held.kind, held.name) = (reader.kind, '')",
+    ),
+    total(
+        "what a total had counted counts again",
+        "rides += closing.rides - self.rides",
+        "rides += closing.rides",
+    ),
+    Mutant(
+        "a consumer that joins begins at the first record",
+        "self.checkpoint.begin_at(closed)",
+        "pass",
+        "unified_log/readers/taking.py",
+        "services/test_closings.py",
+    ),
+    schema(
+        "a repair leaves the closing that ends with its record",
+        "WHERE position >= ride_id AND",
+        "WHERE position > ride_id AND",
+    ),
+    schema(
+        "a closing can be changed",
+        "BEFORE UPDATE OR DELETE ON closings",
+        "BEFORE DELETE ON closings",
+    ),
+    closings("nobody asks for a closing's own hash", "if not row.has_its_hash:", "if False:"),
+    closings("a chain may be broken", "elif row.previous != before:", "elif False:"),
+    closings("a closing may be gone", "for was in known:", "for was in ():"),
+    closings(
+        "a period's digest is of its sums",
+        'f"{number} {each}\\n" for number, each in parts',
+        'f"{number}\\n" for number, each in parts',
+    ),
+    balances(
+        "a closing that differs agrees",
+        "AGREES if balance == closings.says(each) else DIFFERS",
+        "AGREES if balance else DIFFERS",
+        tests=HELD,
+    ),
+    balances(
+        "only a closing's sums are compared",
+        "if balance == closings.says(each)",
+        "if balance.tally == closings.says(each).tally",
+    ),
+    balances(
+        "what a run has seen of closings is forgotten by the next",
+        "{**before, **new, **reopened}",
+        "{**before, **now}",
+    ),
+    closable(
+        "what is found need not be decided before a close",
+        '        raise Unavailable(f"run {last.id} has found',
+        '        return last\n        raise Unavailable(f"run {last.id} has found',
+        tests=REOPENED,
+    ),
+    closable("a period may be closed past a reader", "if at < position:", "if at < 0:"),
+    closable(
+        "a period that clients may repeat is closed",
+        "if ends > now - timedelta(days=days):",
+        "if ends > now + timedelta(days=days):",
+    ),
+    closable(
+        "a period may be closed twice",
+        "position <= last.position",
+        "position < last.position",
+    ),
+    Mutant(
+        "a period has the first ride of the next day",
+        "return min(later) - 1 if",
+        "return min(later) if",
+        "analytics/upto.py",
+        "analytics/test_closing.py::test_a_period_ends_before_the_first_ride_of_a_later_day",
+    ),
+    Mutant(
+        "a ride that differs is closed",
+        "if look.postgres != look.warehouse:",
+        "if False:",
+        "analytics/closing.py",
+        ALL_REASONS,
+    ),
+]
