@@ -119,7 +119,7 @@ def test_another_retention_takes_effect(place: Path) -> None:
     assert [each.run for each in table(place).committed_runs()] == []
 
 
-def test_a_thousand_days_and_more_are_written_at_once(place: Path) -> None:
+def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:
     days = 1100
     first = date(2020, 1, 1).toordinal()
     columns = [
@@ -129,7 +129,7 @@ def test_a_thousand_days_and_more_are_written_at_once(place: Path) -> None:
         pa.array([date.fromordinal(first + number) for number in range(days)]),
     ]
     rides = pa.RecordBatch.from_arrays(columns, schema=parquet.schema())
-    files = parquet.write([rides], Store(root_of(place)))
+    files = parquet.write([rides], Store(str(tmp_path)))
     assert sum(file.rides for file in files) == len({file.day for file in files}) == days
 
 
@@ -172,8 +172,7 @@ def test_all_is_on_disk_before_the_next_relies_on_it(
     noted(DeltaTable, "create_write_transaction", lambda *_: "commit")
     noted(DeltaTable, "create_checkpoint", lambda *_: "checkpoint")
     nights(tmp_path, 1)
-    assert events[:2] == ["created", "commit"]  # of the probe, whose second commit is refused
-    del events[:2]
+    assert events.pop(0) == "created"  # the winner of the probe
     folders = [f"rides/day={day}" for day in DAYS[:2]]
     commit = events.index("commit")
     for folder in (*folders, "rides"):

@@ -51,7 +51,10 @@ def s3_server(folder: Path, *options: str) -> Iterator[Mapping[str, str]]:
     """A server that keeps each bucket as a folder in `folder`; yields a client's variables."""
     folder.mkdir(exist_ok=True)
     server = subprocess.Popen(
-        [sys.executable, SERVER, folder, KEY, *options], stdout=subprocess.PIPE, text=True
+        [sys.executable, SERVER, folder, KEY, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # who does not read to the end, makes it complain
+        text=True,
     )
     try:
         assert server.stdout
