@@ -5,8 +5,9 @@ altered. Where a run holds rides below a closing, somebody has to decide about t
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from analytics import closings
 from analytics.closings import Row
@@ -17,7 +18,7 @@ from analytics.result import ComparedClosing
 from rocket_rides.words import metres
 from unified_log.words import count
 
-MOST = 8  # in a run, unless all is read: the newest, and others at random
+MOST = 8  # in a run: the newest, and others at random, beside those that were found wrong
 AGREES, DIFFERS, ALTERED = "agrees", "differs", "was altered"
 WAITS, NOT_NOW = "waits for what is held", "not compared this time"
 
@@ -35,12 +36,17 @@ class Balances:
     def valid(self) -> list[Closing]:
         return [row.closing for row in self.rows if not row.closing.reopened]
 
-    def chosen(self, upto: int, chance: random.Random, *, everything: bool) -> list[Closing]:
-        """Those that a run compares, of which the warehouse has all rides."""
+    def chosen(
+        self, upto: int, found: Sequence[Mapping[str, Any]], chance: random.Random
+    ) -> list[Closing]:
+        """Those that a run compares, of which the warehouse has all rides up to `upto`.
+
+        Whatever the last run has `found` is among them.
+        """
         there = [each for each in self.valid if each.position <= upto]
-        if everything or len(there) <= MOST:
-            return there
-        return sorted([*chance.sample(there[:-1], MOST - 1), there[-1]], key=lambda it: it.id)
+        wrong = {number_in(each["key"]) for each in found if each["kind"] == CLOSING_WRONG}
+        some = chance.sample(there[:-1], min(MOST - 1, len(there[:-1])))
+        return [each for each in there if each in some or each == there[-1] or each.id in wrong]
 
     def compared(
         self, ledger: Ledger, held: Iterable[Look], *, approved: bool
@@ -87,6 +93,11 @@ class Balances:
             if each.reopened and number in before and each.hash == before[number].hash
         }
         return [each for _, each in sorted({**before, **new, **reopened}.items())]
+
+
+def number_in(key: str) -> int:
+    """The number of the closing that a finding is about, from its key."""
+    return int(key.split()[0])
 
 
 def _changed(number: int, what: str) -> Finding:

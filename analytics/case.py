@@ -106,9 +106,9 @@ class Case:
 
     def _look_at_cuts(self) -> dict[int, Look]:
         """The blocks that closings cut, up to there, by their positions."""
-        everything = self.known.everything
-        upto = self.frozen.position if everything else self.known.base.position
-        chosen = self.balances.chosen(upto, self.chance, everything=everything)
+        everything, found = self.known.everything, self.last.findings if self.last else []
+        some = self.balances.chosen(self.known.base.position, found, self.chance)
+        chosen = self.balances.valid if everything else some
         asked = [closings.cut(each.position) for each in chosen]
         return {look.known: look for look in self.rides.look(asked, with_files=not everything)}
 

@@ -73,6 +73,6 @@ def require_past(connection: psycopg.Connection, frozen: Frozen, position: int) 
         *((each.kind, each.name, each.position) for each in frozen.readers),
     ]
     places = [(at, called(kind, name)) for kind, name, at in stand if (kind, name) not in idle]
-    at, who = min(places)
+    at, who = min(places, default=(position, "nobody"))
     if at < position:
         raise Unavailable(f"{who} stands at position {at}, and this would be up to {position}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from analytics.balances import AGREES
+from analytics.balances import AGREES, number_in
 from analytics.findings import CLOSING_WRONG, TOTAL_HELD, WAREHOUSE_CHANGED, Finding
 from analytics.result import Compared, Result
 from analytics.rows import Differing, Fields
@@ -44,7 +44,7 @@ def ways_out(result: Result) -> Iterator[str]:
     if any(finding.kind != CLOSING_WRONG for finding in result.held):
         yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right"
     if closings := [finding.key for finding in result.held if finding.part == "closings"]:
-        first = min(int(key.split()[0]) for key in closings)
+        first = min(map(number_in, closings))
         yield f"  python -m analytics.close --reopen {first} --reason '...'  # and all later ones"
     if any(finding.rides for finding in result.held):
         yield f"  python -m analytics.approve {run} --put-back  # prints the rides as they were"

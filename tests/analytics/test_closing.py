@@ -8,14 +8,12 @@ from typing import NamedTuple
 import pytest
 
 from analytics.steps import RunStep
-from analytics.upto import upto
 from rocket_rides.locks import Lock
-from tests.support.attacks import all_have_counted, alter_in_file, by_hand, named_ledger
+from tests.support.attacks import alter_in_file, by_hand, named_ledger
 from tests.support.books import Books
-from tests.support.closings import alter, close
 from tests.support.jobs import Reconcile
 from tests.support.periods import DAYS, three_days
-from tests.support.world import take, transaction
+from tests.support.world import transaction
 from unified_log.faults import listening
 from unified_log.streamer import leaders_term
 
@@ -68,19 +66,6 @@ def test_a_closing_is_the_sum_and_the_digest_of_all_rides_up_to_there(
     assert "in Postgres and in the warehouse" in verified.said
 
 
-def test_a_period_ends_before_the_first_ride_of_a_later_day(
-    books: Books, closing: Reconcile
-) -> None:
-    """Rides are not numbered in the order of their times."""
-    moments = [f"{day} 12:00Z" for day in (DAYS[0], DAYS[0], DAYS[1], DAYS[0], DAYS[1])]
-    take(books.world.connection, 1, 2, 3, 4, 5, moments=moments)
-    books.world.send()
-    all_have_counted(books)
-    assert books.run().agrees
-    assert closing(books.world, "--upto", DAYS[0]).status == 0
-    assert books.world.connection.execute(CLOSED).fetchall() == [in_postgres(books, 2)]
-
-
 class Refusal(NamedTuple):
     upto: str
     says: str
@@ -104,26 +89,12 @@ CHANGES = [
         "UPDATE checkpoints SET position = 200010 WHERE name = 'consumer0'",
         "total consumer0 stands at position 5, and this would be up to 200000",
     ),
-    (
-        "INSERT INTO checkpoints (name, position) VALUES ('theirs', 5)",
-        "DELETE FROM checkpoints WHERE name = 'theirs'",
-        "outside theirs stands at position 5",
-    ),
-    (
-        "UPDATE rollup_state SET complete_to = 5",
-        "UPDATE rollup_state SET complete_to = 200010",
-        "the rollup's complete_to stands at position 5",
-    ),
-    (
-        "UPDATE receipts_state SET complete_to = 5",
-        "UPDATE receipts_state SET complete_to = 200010",
-        "the receipts' complete_to stands at position 5",
-    ),
 ]
 WHEN = [
     ("2999-01-01", "younger than IDEMPOTENCY_DAYS, 30"),
     ("200012", "there is no ride 200012"),
     ("2026-02-30", "'2026-02-30' is no day (2026-11-21), moment"),
+    ("2025-12-31", "there is no ride up to 2025-12-31"),
 ]
 
 
@@ -132,34 +103,8 @@ def held(books: Books) -> None:
     assert books.run().status == "held"
 
 
-def altered(books: Books) -> None:
-    close(books.world, 5)
-    alter(books.world, "UPDATE closings SET rides = 7")
-
-
-def a_new_ride(books: Books) -> None:
-    books.world.send(1)
-    all_have_counted(books)
-    assert books.run().agrees
-
-
 REFUSALS = {
     "an open finding": Refusal(DAYS[1], "run 2 has found that Postgres was changed", held),
-    "a ride of now": Refusal("200011", "younger than IDEMPOTENCY_DAYS, 30", a_new_ride),
-    "a ride of the day that is not settled": Refusal(
-        DAYS[1],
-        "ride 200011, taken before 2026-01-03 00:00 UTC, is not settled, or no run has read it",
-        lambda books: take(books.world.connection, 1, moments=[f"{DAYS[1]} 13:00Z"]),
-    ),
-    "a ride that no run has read": Refusal(
-        "200011", "no run has read ride 200011 yet", lambda books: books.world.send(1)
-    ),
-    "no ride by then": Refusal("2025-12-31", "there is no ride up to 2025-12-31"),
-    "a closing that was altered": Refusal(
-        DAYS[1],
-        "closing 1 was altered",
-        altered,
-    ),
     "a ride that was altered in the warehouse": Refusal(
         "100004",
         "Postgres and the warehouse differ in 1 of the rides 100001 to 200000 (100004)",
@@ -205,13 +150,6 @@ def is_refused(books: Books, closing: Reconcile, when: str, says: str) -> None:
     assert books.world.value(ROWS) == before
 
 
-def test_before_any_run_nothing_is_closed(books: Books, closing: Reconcile) -> None:
-    books.world.send(1)
-    done = closing(books.world, "--upto", "1")
-    assert (done.status, done.said) == (2, "")
-    assert "no run has completed" in done.wrong
-
-
 def test_beside_another_run_nothing_is_closed(days: Books, closing: Reconcile) -> None:
     with transaction(days.world) as running:
         running.execute("SELECT pg_advisory_lock(%s)", [Lock.RECONCILIATION])
@@ -233,8 +171,3 @@ def test_beside_a_repair_of_the_log_nothing_is_closed(days: Books, closing: Reco
 def test_what_clients_no_longer_repeat_can_be_closed_early(days: Books, closing: Reconcile) -> None:
     assert closing(days.world, "--upto", DAYS[0], IDEMPOTENCY_DAYS="36000").status == 2
     assert closing(days.world, "--upto", DAYS[0], IDEMPOTENCY_DAYS="1").status == 0
-
-
-def test_a_day_is_one_of_utc() -> None:
-    assert upto(DAYS[0]).before == upto("2026-01-02T00:00").before
-    assert upto("2026-01-02T01:00+01:00").before == upto(DAYS[0]).before

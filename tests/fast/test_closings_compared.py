@@ -141,14 +141,16 @@ def test_the_ledger_carries_each_as_it_was_first_seen() -> None:
     assert outcome(gone, approved=True) == ([AGREES] * 2, [])
 
 
-def test_a_run_compares_the_newest_and_a_few_others_unless_it_reads_all() -> None:
-    rows = [closed(number, 2) for number in range(1, 21)]
-    balances, chance = compared(rows), random.Random(1)
-    some = balances.chosen(200_001, chance, everything=False)
-    assert (len(some), some[-1].id) == (MOST, 20)
-    assert some == sorted(some, key=lambda closing: closing.id)
-    assert len(balances.chosen(200_001, chance, everything=True)) == 20
-    assert balances.chosen(1, chance, everything=True) == []
+def test_a_run_compares_the_newest_some_others_and_what_the_last_one_has_found() -> None:
+    balances = compared([closed(number, 2) for number in range(1, 21)])
+    wrong = {"kind": "closing_wrong", "key": "3 says something else"}
+    for found in ([], [wrong]):
+        some = [each.id for each in balances.chosen(200_001, found, random.Random(3))]
+        assert some == sorted(some)
+        assert some[-1] == 20
+        assert len({*some} - {3}) <= MOST
+        assert (3 in some) == bool(found)
+    assert balances.chosen(1, [], random.Random(1)) == []
     balances.cuts = {}
     assert outcome(balances)[0] == [NOT_NOW] * 20
 

@@ -18,10 +18,7 @@ HELD = (
     "analytics/test_closings_proved.py::"
     "test_once_an_altered_ride_is_approved_its_closing_is_named_and_held"
 )
-REOPENED = (
-    "analytics/test_closings_proved.py::test_a_closing_that_is_held_is_not_approved_but_reopened"
-)
-closable = partial(Mutant, file="analytics/closable.py", tests=ALL_REASONS)
+closable = partial(Mutant, file="analytics/closable.py", tests="services/test_closable.py")
 
 MUTANTS = [
     closing(
@@ -111,7 +108,6 @@ MUTANTS = [
         "what is found need not be decided before a close",
         '        raise Unavailable(f"run {last.id} has found',
         '        return last\n        raise Unavailable(f"run {last.id} has found',
-        tests=REOPENED,
     ),
     closable("a period may be closed past a reader", "if at < position:", "if at < 0:"),
     closable(
@@ -129,7 +125,7 @@ MUTANTS = [
         "return min(later) - 1 if",
         "return min(later) if",
         "analytics/upto.py",
-        "analytics/test_closing.py::test_a_period_ends_before_the_first_ride_of_a_later_day",
+        "services/test_closable.py",
     ),
     Mutant(
         "a ride that differs is closed",

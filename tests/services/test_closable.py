@@ -1,0 +1,141 @@
+"""Why a period can't be closed, and where one ends: what needs no reading of rides."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from analytics import closable, closings
+from analytics.freeze import freeze
+from analytics.parquet import File
+from analytics.upto import upto
+from tests.support.closings import alter, close
+from tests.support.world import World, drain, take
+from unified_log.errors import Unavailable
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY = date(2026, 1, 1)
+RUN = """
+    INSERT INTO runs (status, position, ended_at, findings) VALUES (%s, 1, now(), %s)
+"""
+FOUND = '[{"kind": "total_wrong", "about": "consumer0 is off"}, {"kind": "x", "about": "y"}]'
+RECOUNTS = '[{"kind": "reader_recounts", "about": "consumer0 recounts"}]'
+ROLLUP = "INSERT INTO checkpoints (kind, name, position) VALUES ('rollup', 'rollup', 10)"
+# A reader or a watermark below, and how a sentence calls it.
+BELOW = {
+    "INSERT INTO checkpoints (kind, name, position) VALUES ('total', 'a', %s)": "total a",
+    "INSERT INTO checkpoints (name, position) VALUES ('theirs', %s)": "outside theirs",
+    "INSERT INTO checkpoints (kind, name, position) VALUES ('seen', 'b', %s)": "seen b",
+    "UPDATE receipts_state SET inbox_to = 10, complete_to = %s": "the receipts' complete_to",
+    "UPDATE rollup_state SET complete_to = %s": "the rollup's complete_to",
+}
+
+
+@pytest.fixture
+def ready(world: World) -> World:
+    """Ten rides, which the rollup and the receipts have."""
+    take(world.connection, *[1] * 10, moments=["2026-01-01 12:00Z"] * 10)
+    drain(world.streamer())
+    world.connection.execute(
+        "INSERT INTO checkpoints (kind, name, position) VALUES ('rollup', 'rollup', 10)"
+    )
+    world.connection.execute("UPDATE rollup_state SET complete_to = 10")
+    world.connection.execute("UPDATE receipts_state SET inbox_to = 10, complete_to = 10")
+    return world
+
+
+@pytest.mark.parametrize("who", BELOW)
+def test_nothing_is_closed_past_a_reader_or_a_watermark(ready: World, who: str) -> None:
+    connection = ready.connection
+    closable.require_past(connection, freeze(connection), 10)
+    connection.execute(who.encode(), [9])
+    said = f"^{BELOW[who]} stands at position 9, and this would be up to 10$"
+    with pytest.raises(Unavailable, match=said):
+        closable.require_past(connection, freeze(connection), 10)
+    closable.require_past(connection, freeze(connection), 9)
+
+
+def test_without_a_rollup_or_receipts_nobody_waits_for_them(ready: World) -> None:
+    connection = ready.connection
+    connection.execute("DELETE FROM checkpoints")
+    connection.execute("UPDATE rollup_state SET complete_to = 0")
+    connection.execute("UPDATE receipts_state SET inbox_to = 0, complete_to = 0")
+    connection.execute(
+        "INSERT INTO removed_readers (kind, name, position) VALUES ('receipts', 'all', 0)"
+    )
+    closable.require_past(connection, freeze(connection), 10)
+
+
+def test_the_last_run_that_completed_must_have_found_nothing(world: World) -> None:
+    connection = world.connection
+    connection.execute(RUN.replace("1,", "NULL,"), ["failed", "[]"])
+    with pytest.raises(Unavailable, match="no run has completed"):
+        closable.require_agreement(connection)
+    connection.execute(RUN, ["wrong", FOUND])
+    with pytest.raises(Unavailable, match=r"run 2 has found that consumer0 is off \(and 1 other"):
+        closable.require_agreement(connection)
+    connection.execute(RUN, ["agreed", RECOUNTS])
+    assert closable.require_agreement(connection).id == 3
+
+
+def test_what_clients_may_repeat_is_not_closed() -> None:
+    ago = NOW - timedelta(days=30)
+    closable.require_old(ago, NOW, 30)
+    with pytest.raises(Unavailable, match="2026-10-22 12:00 UTC are younger than IDEMPOTENCY_DAYS"):
+        closable.require_old(ago + timedelta(microseconds=1), NOW, 30)
+
+
+def test_a_period_follows_the_last_one_that_is_not_reopened(ready: World) -> None:
+    for position in (5, 6):
+        close(ready, position)
+    ready.connection.execute("SELECT reopen_closings(6)")
+    rows = closings.read(ready.connection)
+    closable.require_next(rows, 6)
+    for position in (4, 5):
+        said = f"closing 1 is up to position 5, and this would be up to {position}"
+        with pytest.raises(Unavailable, match=said):
+            closable.require_next(rows, position)
+    alter(ready, "UPDATE closings SET rides = 7 WHERE id = 1")
+    with pytest.raises(Unavailable, match="closing 1 was altered"):
+        closable.require_next(closings.read(ready.connection), 6)
+
+
+def file(day: date, first: int, last: int) -> File:
+    return File(f"day={day}", 1, 1, first, last, day)
+
+
+FILES = [file(DAY, 1, 6), file(DAY + timedelta(days=2), 4, 10), file(DAY, 8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("said", "position", "ends"),
+    [
+        ("2025-12-31", 0, "2026-01-01 00:00"),
+        ("2026-01-01", 3, "2026-01-02 00:00"),
+        ("2026-01-02", 3, "2026-01-03 00:00"),
+        ("2026-01-03", 10, "2026-01-04 00:00"),
+        ("2026-01-01T11:59", 0, "2026-01-01 11:59"),
+        ("2026-01-01T12:01", 3, "2026-01-01 12:01"),
+        ("2026-01-03T01:00+01:00", 3, "2026-01-03 00:00"),
+        ("3", 3, "2026-01-02 00:00"),
+        ("4", 4, "2026-01-04 00:00"),
+    ],
+)
+def test_a_period_ends_before_the_first_ride_of_a_later_day(
+    ready: World, said: str, position: int, ends: str
+) -> None:
+    """The rides are numbered otherwise than by their days: 4 and 10 are of the third."""
+    there = upto(said)
+    assert there.position(ready.connection, FILES, 10) == position
+    assert there.ends(FILES, position) == datetime.fromisoformat(f"{ends}Z")
+
+
+def test_a_ride_of_then_that_no_run_has_read_is_waited_for(ready: World) -> None:
+    """Whether it is settled or not, and also where a later day has begun."""
+    take(ready.connection, 1, moments=["2026-01-01 13:00Z"])
+    with pytest.raises(Unavailable, match="ride 11, taken before 2026-01-02 00:00 UTC, is not"):
+        upto("2026-01-01").position(ready.connection, FILES, 10)
+    assert upto("2025-12-31").position(ready.connection, FILES, 10) == 0
+    with pytest.raises(Unavailable, match="no run has read ride 11 yet"):
+        upto("11").position(ready.connection, FILES, 10)
+    with pytest.raises(Unavailable, match="there is no ride 12"):
+        upto("12").position(ready.connection, FILES, 10)
