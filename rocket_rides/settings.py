@@ -90,23 +90,23 @@ class Settings(BaseSettings):
     """A `postgresql://` URL, of the server or of a pooler in session mode. Unset: embedded, and
     `PGHOST` and the like are ignored."""
     redis_url: Annotated[str, _unless_empty(urls.redis)] = ""
-    """A `redis://`, `rediss://` or `unix://` URL; `unified_log/urls.py` lists its options. Or of
-    Sentinels: `redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB`. Unset: embedded."""
+    """A `redis://`, `rediss://` or `unix://` URL (options: `unified_log/urls.py`), or
+    `redis+sentinel://HOST:PORT,HOST:PORT/NAME/DB`. Unset: embedded."""
     data_dir: Path = PROJECT / ".data"
     """The folder of the embedded servers."""
     cell: int | None = Field(default=None, ge=0, le=LAST_CELL)
-    """The number of this fleet, 0 to 89, among several behind one router. The migration stores it
-    for good; processes then refuse another cell's database. Unset: the database's, or 0 if new."""
+    """This fleet's number, 0 to 89, among several behind one router; the migration stores it for
+    good. Processes refuse another cell's database. Unset: the database's, or 0 if new."""
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     """The Redis stream that is the log; each fleet needs its own."""
     stream_max_length: int = Field(default=1_000_000, ge=1000)
-    """Entries kept for a reader that does not come back. What it misses beyond them, it heals."""
+    """Entries kept for a reader that does not come back; it heals what it misses."""
     stream_max_age: Duration = Field(default="7d", validate_default=True)
     """The age by Redis' clock beyond which no reader keeps an entry: `90s`, `10m`, `12h`, `7d`."""
     log_replicas: int = Field(default=0, ge=0, le=10)
     """Replicas of Redis that must have a batch, by `WAIT`, before it is committed as sent."""
     batch_size: int = Field(default=2000, ge=1, le=2000)
-    """Records sent or read at a time, up to 2000: Redis appends that many in about 5 ms."""
+    """Records sent or read at a time, up to 2000, which Redis appends in about 5 ms."""
     leader_timeout: float = Field(default=10, ge=1, le=3600)
     """Seconds until the server disconnects a streamer or a rollup that hangs."""
     double_send_rate: Rate = 0
@@ -117,7 +117,7 @@ class Settings(BaseSettings):
     print_rides: bool = False
     """Totals print a line for each ride instead of each batch; the Procfile sets 1."""
     api_host: str = "127.0.0.1"
-    """The address on which the API listens."""
+    """Where the API listens."""
     api_port: int = Field(default=8000, ge=1, le=65536 - PORTS)
     """Its port; the fleet also uses the next two."""
     api_workers: int = Field(default=2, ge=1, le=64)
@@ -135,9 +135,8 @@ class Settings(BaseSettings):
     """Where receipts are delivered: an `http://` or `https://` URL without a user. Unset: the
     simulator, at port `API_PORT` + 2."""
     receipt_secret: Annotated[str, _unless_empty(_webhook_secrets)] = ""
-    """What signs receipts: `whsec_` and the base64 of 24 to 64 bytes; or the new one and the old,
-    separated by a space, to replace it. Unset: the demo's, which anyone can read, so it must be set
-    where `DATABASE_URL` or `RECEIPT_URL` is."""
+    """What signs receipts: `whsec_` and the base64 of 24 to 64 bytes; or, to replace it, `NEW OLD`.
+    Unset: the demo's, which anyone can read, so set it where `DATABASE_URL` or `RECEIPT_URL` is."""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     """Receipts in flight per worker, at most 256."""
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
@@ -153,26 +152,25 @@ class Settings(BaseSettings):
     sweep_after: float = Field(default=30, ge=0.1, le=3600)
     """Seconds until the sweep puts a ride that the log has not brought into the inbox."""
     watch_host: str = "127.0.0.1"
-    """The address on which the live page listens; its buttons need a loopback address."""
+    """Where the live page listens; its buttons need a loopback address."""
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     """Its port. Unset: the one after the API's."""
     warehouse_dir: str = ""
-    """Where the rides are that Spark has read, one place per database: a folder (delta-rs reads no
-    path with `%41` or the like), or an object store's URL, such as `s3://bucket/rides`. Unset:
+    """Where Spark keeps its rides, one place per database: a folder (delta-rs reads no path with
+    `%41` or the like), or an object store's URL, such as `s3://bucket/rides`. Unset:
     `DATA_DIR/warehouse`."""
     warehouse_retention_days: int = Field(default=30, ge=2, le=36500)
-    """Days for which the warehouse keeps its earlier versions: 2 or more, so that the last run's is
-    still there."""
+    """Days for which the warehouse keeps its earlier versions, at least 2."""
     reread_days: int = Field(default=30, ge=1, le=3650)
-    """Within how many days the nightly job compares every old ride with Postgres once more."""
+    """Days in which the nightly job compares every old ride with Postgres."""
     spark_master: str = ""
     """Where the nightly job runs, such as `spark://host:7077`. Unset: this machine."""
     reconcile_at: Annotated[str, AfterValidator(_time_of_day)] = "03:00"
-    """When it runs, every day, in the local time (`TZ`)."""
+    """When it runs, daily, in local time (`TZ`)."""
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     """Days for which a client may retry with the same `Idempotency-Key`."""
     otel_exporter_otlp_endpoint: str = ""  # a bad one stops nothing: see `telemetry`
-    """Where spans and metrics go: the URL of an OpenTelemetry collector. Unset: nowhere."""
+    """The URL of an OpenTelemetry collector, for spans and metrics. Unset: none."""
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
     ] = "INFO"
