@@ -63,12 +63,13 @@ def test_a_night_in_an_object_store_has_each_ride_once_and_other_engines_read_it
     result = books.run()
     assert (result.new, result.mismatches) == (tally(3, Decimal("6.001")), [])
     assert books.run(full=True).published
-    rides = DeltaTable(f"{root}/rides").to_pyarrow_dataset()
+    engine = duckdb.connect()
+    engine.register("rides", DeltaTable(f"{root}/rides").to_pyarrow_dataset())
     [found] = polars.scan_delta(f"{root}/rides").select(
         polars.len(), polars.n_unique("id"), polars.sum("distance")
     ).collect().rows()  # fmt: skip
     sums = "SELECT count(*), count(DISTINCT id), sum(distance) FROM rides"
-    assert [found] == duckdb.connect().execute(sums).fetchall()
+    assert [found] == engine.execute(sums).fetchall()
     assert found == books.in_warehouse() == books.in_postgres()
 
 

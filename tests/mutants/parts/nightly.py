@@ -25,6 +25,7 @@ MUTANTS = [
         "the piece that ends at a cut counts as above it",
         "piece.last <= upto",
         "piece.last < upto",
+        tests="analytics/test_reconcile.py",
     ),
     Mutant(
         "two warehouses of one cell are added up",
