@@ -157,9 +157,8 @@ class Settings(BaseSettings):
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     """Its port. Unset: the one after the API's."""
     warehouse_dir: str = ""
-    """Where the rides are that Spark has read, one place per database: a folder (delta-rs reads no
-    path with `%41` or the like), or an object store's URL, such as `s3://bucket/rides`. Unset:
-    `DATA_DIR/warehouse`."""
+    """The folder of rides that Spark has read, one per database, or an object store's URL; delta-rs
+    reads no path with `%41` or the like. Unset: `DATA_DIR/warehouse`."""
     warehouse_retention_days: int = Field(default=30, ge=2, le=36500)
     """Days for which the warehouse keeps its earlier versions: 2 or more, so that the last run's is
     still there."""
