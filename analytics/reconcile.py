@@ -9,9 +9,9 @@ when something is wrong, held, gone or behind, 2 when the job could not run, 70 
 A crash leaves behind, by the step at which it comes:
 
 * before the new rides are published: its row in `runs`, which the next run calls failed; a ledger,
-  and files that the warehouse's log does not name, which a later run deletes once they are older
-  than WAREHOUSE_RETENTION_DAYS; or an unreadable log that is half put aside, which the next run
-  finds unreadable, or as an earlier run left it.
+  and files that the warehouse's log does not name, which a later run deletes once they are two days
+  old; or an unreadable log that is half put aside, which the next run finds unreadable, or as an
+  earlier run left it.
 * after that and before the commit: the same row, which names the ledger, and a warehouse with this
   run's rides. The next run continues from there, and detects the same drift.
 * after the commit: nothing.

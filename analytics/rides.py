@@ -125,8 +125,8 @@ class Rides:
             try:
                 yield
             except UNREADABLE as error:
-                if "SQLSTATE" in str(error):  # it is Postgres that a task could not read
-                    raise
+                if not isinstance(error, Broken) and NOT_RIDES not in str(error):
+                    raise  # a task could not reach Postgres, or the store
                 raise Unavailable(
                     f"the warehouse can't be read ({what(error)});"
                     " python -m analytics.reconcile --full rebuilds it"

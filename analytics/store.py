@@ -74,14 +74,12 @@ class Store:
             kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
             raise kind(f"{self.root}: {refusal(error)}") from None
 
-    def listed(self, folder: str = "", *, recursive: bool = False) -> "list[FileInfo]":
+    def listed(self, folder: str = "") -> "list[FileInfo]":
         """What is in a folder, in the order of names; nothing if there is none."""
         from pyarrow.fs import FileSelector
 
         with self.telling():
-            found = self.files.get_file_info(
-                FileSelector(folder, allow_not_found=True, recursive=recursive)
-            )
+            found = self.files.get_file_info(FileSelector(folder, allow_not_found=True))
         return sorted(found, key=lambda info: info.path)
 
     def read(self, path: str) -> bytes:

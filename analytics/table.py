@@ -1,10 +1,10 @@
 """The table of rides: Parquet files by day, and a log that says which of them count.
 
 Both are as Delta Lake prescribes; pyarrow writes the files, delta-rs the log. A file that the log
-does not name is one of a run that has not committed yet, or never will, and goes once it is older
-than the retention. In a folder, all is on disk before the next relies on it: files before the log
-names them, and the log before anyone is told. Ledgers, and a log that was put aside, lie in folders
-that a vacuum passes over, since their names begin with an underscore.
+does not name is one of a run that has not committed yet, or never will, and goes after two days. In
+a folder, all is on disk before the next relies on it: files before the log names them, and the log
+before anyone is told. Ledgers, and a log that was put aside, lie in folders that a vacuum passes
+over, since their names begin with an underscore.
 
 Another writer may rearrange the files (OPTIMIZE). One that changes rides is named, with its
 version; and a commit of ours is never built on one that came after our read: a store takes each
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Literal
 from uuid import uuid4
@@ -46,6 +46,7 @@ SCHEMA = Schema.from_arrow(parquet.schema())
 # By default, whoever comes too late to create a table changes the one that is there by then.
 ONCE = CommitProperties(max_commit_retries=0)
 RACERS = 8
+UNNAMED = 48  # hours after which no run can still be about to name a file
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
 ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -315,13 +316,16 @@ class Table:
             self.delta.create_checkpoint()
             self._sync_log(f"{LOG}/{self.delta.version():020}")
             self.delta.cleanup_metadata()
-            hours = self.retention_days * 24
-            old = self.delta.vacuum(hours, enforce_retention_duration=False, full=True)
+            vacuum = partial(self.delta.vacuum, enforce_retention_duration=False)
+            never_named = {*vacuum(UNNAMED, full=True)} - {*vacuum(UNNAMED)}
+            old = [*vacuum(self.retention_days * 24), *never_named]
         named = {committed.ledger for committed in self.committed_runs()}
         oldest = datetime.now(UTC) - timedelta(self.retention_days)
-        for info in self.store.listed(LEDGERS):
-            if info.mtime < oldest and info.base_name.partition(".")[0] not in named:
-                old.append(info.path)
+        old += [
+            info.path
+            for info in self.store.listed(LEDGERS)
+            if info.mtime < oldest and info.base_name.partition(".")[0] not in named
+        ]
         for path in old:
             self.store.delete(path)
 

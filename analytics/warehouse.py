@@ -7,8 +7,7 @@
 It is in a folder, or in an object store (`analytics.store`). Spark's tasks write a run's files
 where they will stay. The driver names them in one transaction of the table, which carries the run's
 number. No run counts twice, and of two at once, in whatever database, one commits: the other ends
-with a sentence. Nobody reads what a crash leaves, and a later run removes it once it is older than
-the retention: by then no run can still be about to name it.
+with a sentence. Nobody reads what a crash leaves, and a later run removes it after two days.
 
 The driver and all executors must reach the same place under the same name.
 """

@@ -1,6 +1,7 @@
 """Whole nights in an object store, of S3's protocol and Azure's; and which ones are refused."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
@@ -11,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics.ledger import Ledger
+from analytics.pieces import Piece
 from analytics.steps import RunStep
 from analytics.store import refusal
 from analytics.warehouse import Warehouse
@@ -28,7 +30,7 @@ from tests.support.object_stores import (
     root_of,
     s3_server,
 )
-from tests.support.warehouse import DAY_ONE, OWNER, write
+from tests.support.warehouse import DAY_ONE, METRE, OWNER, write
 from tests.support.world import World
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
@@ -63,12 +65,13 @@ def test_a_night_in_an_object_store_has_each_ride_once_and_other_engines_read_it
     result = books.run()
     assert (result.new, result.mismatches) == (tally(3, Decimal("6.001")), [])
     assert books.run(full=True).published
-    rides = DeltaTable(f"{root}/rides").to_pyarrow_dataset()
+    engine = duckdb.connect()
+    engine.register("rides", DeltaTable(f"{root}/rides").to_pyarrow_dataset())
     [found] = polars.scan_delta(f"{root}/rides").select(
         polars.len(), polars.n_unique("id"), polars.sum("distance")
     ).collect().rows()  # fmt: skip
     sums = "SELECT count(*), count(DISTINCT id), sum(distance) FROM rides"
-    assert [found] == duckdb.connect().execute(sums).fetchall()
+    assert [found] == engine.execute(sums).fetchall()
     assert found == books.in_warehouse() == books.in_postgres()
 
 
@@ -142,29 +145,52 @@ def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why
 
 @pytest.mark.proves("anywhere")
 def test_of_eight_who_commit_at_once_one_wins(root: str) -> None:
-    empty = [Warehouse(root) for _ in range(8)]
-    assert {each.table.run for each in empty} == {0}
-    written = [write(each, DAY_ONE, [number]) for number, each in enumerate(empty, 1)]
+    """To an empty warehouse, and to one that has rides."""
+    for held in (Ledger(), Ledger().extended(9, [Piece(9, 9, 1, METRE)])):
+        run = int(bool(held.position))
+        racers = [Warehouse(root) for _ in range(8)]
+        assert {each.table.run for each in racers} == {run}
+        assert winners(racers, held) == 1
+        table = Warehouse(root).table
+        assert (table.run, len(table.files())) == (run + 1, run + 1)
 
-    def commit(number: int) -> bool:
-        piece, files = written[number]
-        night = empty[number].note(0, Ledger().extended(piece.last, [piece]), OWNER)
-        try:
-            empty[number].publish(files, night)
-        except Unavailable:
-            return False
-        return True
 
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(commit, range(8))) == 1
-    [file] = Warehouse(root).table.files()
-    assert file.rides == 1
+def winners(racers: list[Warehouse], held: Ledger) -> int:
+    """How many could commit, who all try at once to add a ride to what is there."""
+    written = [write(each, DAY_ONE, [10 + number]) for number, each in enumerate(racers)]
+    nights = [
+        each.note(held.position, held.extended(piece.last, [piece]), OWNER)
+        for each, (piece, _) in zip(racers, written, strict=True)
+    ]
+
+    def committed(number: int) -> bool:
+        with suppress(Unavailable):
+            racers[number].publish(written[number][1], nights[number])
+            return True
+        return False
+
+    with ThreadPoolExecutor(len(racers)) as pool:
+        return sum(pool.map(committed, range(len(racers))))
+
+
+def test_of_eight_who_create_a_table_at_once_one_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although all have looked, and found none, before the first one has it."""
+    with s3_server(tmp_path / "s3", "--slow") as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "s3" / "bucket").mkdir()
+        racers = [Warehouse("s3://bucket/here") for _ in range(8)]
+        assert {each.table.run for each in racers} == {0}
+        assert winners(racers, Ledger()) == 1
+        racers[0].make_ready()
 
 
 def test_a_store_that_takes_a_version_twice_is_refused(
     world: World, reconcile: Reconcile, tmp_path: Path
 ) -> None:
-    with s3_server(tmp_path / "s3", "--ignores-conditions") as variables:
+    with s3_server(tmp_path / "s3", "--ignores-conditions", "--slow") as variables:
         (tmp_path / "s3" / "bucket").mkdir()
         run = reconcile(world, WAREHOUSE_DIR="s3://bucket/here", **variables)
     assert (run.status, run.said) == (2, "")

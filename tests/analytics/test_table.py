@@ -82,13 +82,16 @@ def age(folder: Path, days: int, files: str = "*") -> None:
 
 
 def test_a_reader_is_not_disturbed_by_a_night_that_replaces_all(place: Path) -> None:
+    """Only what no version has ever named is gone."""
     nights(place, 1)
     reader = delta(place)
+    write(Warehouse(root_of(place)), DAYS[3], [9])
     age(place, days=29)
     night(place, Ledger(), (DAYS[0], [1, 2, 3, 4]))
     assert not set(reader.file_uris()) & set(delta(place).file_uris())
     assert len(reader.to_pyarrow_table()) == 3
     assert len(delta(place, reader.version()).to_pyarrow_table()) == 3
+    assert not any(str(DAYS[3]) in path for path in on_disk(place))
 
 
 def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:

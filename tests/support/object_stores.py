@@ -28,7 +28,7 @@ ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
-NPM_PATIENCE = 300  # seconds
+NPM_PATIENCE, NODE_PATIENCE = 300, 60  # seconds
 SIGNED = (
     "PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{at}\nx-ms-version:2021-08-06\n"
     "/{account}/{account}/{container}\nrestype:container"
@@ -89,7 +89,7 @@ def azurite(folder: Path, port: int) -> Iterator[None]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: _answers(port), "azurite")
+        eventually(lambda: _answers(port), "azurite", NODE_PATIENCE)
         yield
     finally:
         server.kill()

@@ -1,11 +1,15 @@
-"""`python tests/support/s3_server.py FOLDER KEY [--ignores-conditions]`: a server of S3's protocol.
+"""`python tests/support/s3_server.py FOLDER KEY [OPTION...]`: a server of S3's protocol.
 
 localbucket keeps each bucket as a folder, and checks no credentials. Added here: DeleteObjects,
-which delta-rs needs, and the one access key that it takes. Prints its port.
+which delta-rs needs, and the one access key that it takes. Prints its port. Options:
+
+    --ignores-conditions   it takes a second object where the client wants to put none
+    --slow                 whoever races for a version has looked before the first one has it
 """
 
 import re
 import sys
+import time
 import xml.etree.ElementTree as ET
 from http import HTTPStatus
 from http.server import ThreadingHTTPServer
@@ -14,13 +18,17 @@ from typing import Any
 
 import localbucket
 
+WAIT = 0.5  # seconds
+
 
 class Handler(localbucket.S3Handler):  # type: ignore[misc]
     key = ""
-    ignores_conditions = False
+    options: tuple[str, ...] = ()
 
     def _dispatch(self, action: Any) -> None:
-        if self.ignores_conditions:
+        if "--slow" in self.options and self.headers["If-None-Match"]:
+            time.sleep(WAIT)
+        if "--ignores-conditions" in self.options:
             del self.headers["If-None-Match"]
         if f"Credential={self.key}/" not in self.headers.get("Authorization", ""):
             action = self._refuse
@@ -47,8 +55,7 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
 
 def main() -> None:
     folder, key, *options = sys.argv[1:]
-    Handler.data_root, Handler.key = Path(folder), key
-    Handler.ignores_conditions = bool(options)
+    Handler.data_root, Handler.key, Handler.options = Path(folder), key, tuple(options)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()

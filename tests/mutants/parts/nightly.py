@@ -25,6 +25,7 @@ MUTANTS = [
         "the piece that ends at a cut counts as above it",
         "piece.last <= upto",
         "piece.last < upto",
+        tests="analytics/test_reconcile.py",
     ),
     Mutant(
         "two warehouses of one cell are added up",
@@ -78,13 +79,19 @@ MUTANTS = [
     ),
     table(
         "what a crash has left behind stays",
-        "enforce_retention_duration=False, full=True)",
-        "enforce_retention_duration=False)",
+        "vacuum(UNNAMED, full=True)",
+        "vacuum(UNNAMED)",
     ),
     anywhere(
         "who creates a table too late changes the one that is there",
         "storage_options=OPTIONS, commit_properties=ONCE,",
         "storage_options=OPTIONS,",
+        tests="analytics/test_object_store.py::test_of_eight_who_create_a_table_at_once_one_wins",
+    ),
+    anywhere(
+        "of eight who commit at once all win",
+        "said}, 0, carried)",
+        "said}, 9, carried)",
         tests="analytics/test_object_store.py::test_of_eight_who_commit_at_once_one_wins",
     ),
     anywhere(
