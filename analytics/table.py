@@ -14,6 +14,7 @@ version of the log once (`require_one_winner`).
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -25,7 +26,15 @@ from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+)
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -47,6 +56,14 @@ SCHEMA = Schema.from_arrow(parquet.schema())
 ONCE = CommitProperties(max_commit_retries=0)
 RACERS = 8
 UNNAMED = 48  # hours after which no run can still be about to name a file
+# Runs add files of up to 4 MB. Those of a day that has more than so many are merged, into files of
+# so many bytes at most.
+MANY, LARGEST = 16, 64_000_000
+AS_OURS = WriterProperties(
+    default_column_properties=ColumnProperties(
+        dictionary_enabled=False, encoding="DELTA_BINARY_PACKED"
+    )
+)
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
 ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -313,6 +330,7 @@ class Table:
                     self._properties, post_commithook_properties=ONLY_COMMIT
                 )
                 self.delta.update_incremental()
+            self._merge(self.delta)
             self.delta.create_checkpoint()
             self._sync_log(f"{LOG}/{self.delta.version():020}")
             self.delta.cleanup_metadata()
@@ -328,6 +346,24 @@ class Table:
         ]
         for path in old:
             self.store.delete(path)
+
+    def _merge(self, delta: DeltaTable) -> None:
+        """Have delta-rs merge the files of each day that has many; no ride changes.
+
+        They are synced after the commit: a power failure between the two may leave files that can't
+        be read, as any damage of them is found, and read again from Postgres.
+        """
+        before = {file.path: file.day for file in self.files()}
+        many = [day for day, files in Counter(before.values()).items() if files > MANY]
+        begins = f"{LOG}/{delta.version():020}"
+        for day in many:
+            delta.optimize.compact(
+                [(DAY, "=", str(day))], LARGEST, writer_properties=AS_OURS,
+                commit_properties=ONCE, post_commithook_properties=ONLY_COMMIT,
+            )  # fmt: skip
+        self.store.to_disk(*(file.path for file in self.files() if file.path not in before))
+        if many:
+            self._sync_log(begins)
 
     def _sync_log(self, begins: str) -> None:
         """Sync the log to disk: the file whose name begins with `begins`, and all later ones."""
