@@ -47,12 +47,13 @@ REOPEN = """
 
 def reopen(connection: psycopg.Connection, number: int, reason: str) -> str:
     """Give up a closing and all later ones; returns what to say. Raises Unavailable."""
-    found = connection.execute(IS_OPEN, [number]).fetchone()
-    if found != (None,):
-        why = f"there is no closing {number}" if found is None else f"{number} was reopened before"
-        raise Unavailable(why)
     with connection.transaction():
         connection.execute(ALONE, [Lock.CLOSINGS])
+        found = connection.execute(IS_OPEN, [number]).fetchone()
+        if found is None:
+            raise Unavailable(f"there is no closing {number}")
+        if found != (None,):
+            raise Unavailable(f"{number} was reopened before")
         values = [getpass.getuser(), reason, number]
         reopened = sorted(number for (number,) in connection.execute(REOPEN, values))
         asked = [name for (name,) in connection.execute(ASK_FOR_RECOUNTS)]
