@@ -34,7 +34,7 @@ class Balances:
 
     @property
     def valid(self) -> list[Closing]:
-        return [row.closing for row in self.rows if not row.closing.reopened]
+        return closings.valid(self.rows)
 
     def chosen(
         self, upto: int, found: Sequence[Mapping[str, Any]], chance: random.Random
@@ -57,7 +57,8 @@ class Balances:
         also for what Postgres says of closings that an earlier run has seen otherwise.
         """
         told = list(closings.altered(self.rows, () if approved else self.known))
-        found = [_changed(number, what) for number, what in told]
+        hashes = {row.closing.id: row.closing.hash for row in self.rows}
+        found = [_changed(number, what, hashes.get(number, "")) for number, what in told]
         first_held = min((look.after for look in held), default=None)
         outcomes = list[ComparedClosing]()
         for each in self.valid:
@@ -100,8 +101,9 @@ def number_in(key: str) -> int:
     return int(key.split()[0])
 
 
-def _changed(number: int, what: str) -> Finding:
-    return Finding(CLOSING_CHANGED, f"closing {number} {what}", True, f"{number} {what}")
+def _changed(number: int, what: str, now: str) -> Finding:
+    """Its key has the hash, so that an approval is for that row alone."""
+    return Finding(CLOSING_CHANGED, f"closing {number} {what}", True, f"{number} {what} {now}")
 
 
 def _wrong(closing: Closing, what: str) -> Finding:

@@ -10,8 +10,8 @@ and each run compares it with the warehouse.
 * `--reopen ID --reason TEXT` gives up this one and all later ones, since these hold its sum; and
   asks all consumers to recount, in the same transaction.
 
-The exit status is 0; 1 if --verify has found something; 2 if nothing was closed, reopened or shown.
-A crash leaves nothing behind. Nobody closes, or reopens, while a run is in progress.
+The exit status is 0; 1 if --verify has found something; 2 if nothing was closed, reopened or shown;
+70 for a bug. A crash leaves nothing behind. Nobody closes, or reopens, while a run is in progress.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import psycopg
 
 from analytics import foreign
 from analytics.prerequisites import require_packages
-from analytics.reconcile import COULD_NOT_RUN, DRIFTED, the_only_run
+from analytics.reconcile import BUG, COULD_NOT_RUN, DRIFTED, the_only_run
 from analytics.upto import upto
 from rocket_rides import revisions, settings
 from rocket_rides.locks import Lock
@@ -35,6 +35,7 @@ from unified_log.process import Parser
 from unified_log.repair import ASK_FOR_RECOUNTS
 
 NAME = "python -m analytics.close"
+DONE = {"upto": "closed", "list": "shown", "verify": "verified", "reopen": "reopened"}
 # Whoever begins at a closing holds the lock, shared: it has committed once this has it.
 ALONE = "SELECT pg_advisory_xact_lock(%s)"
 IS_OPEN = "SELECT reopened_at FROM closings WHERE id = %s"
@@ -47,12 +48,13 @@ REOPEN = """
 
 def reopen(connection: psycopg.Connection, number: int, reason: str) -> str:
     """Give up a closing and all later ones; returns what to say. Raises Unavailable."""
-    found = connection.execute(IS_OPEN, [number]).fetchone()
-    if found != (None,):
-        why = f"there is no closing {number}" if found is None else f"{number} was reopened before"
-        raise Unavailable(why)
     with connection.transaction():
         connection.execute(ALONE, [Lock.CLOSINGS])
+        found = connection.execute(IS_OPEN, [number]).fetchone()
+        if found is None:
+            raise Unavailable(f"there is no closing {number}")
+        if found != (None,):
+            raise Unavailable(f"{number} was reopened before")
         values = [getpass.getuser(), reason, number]
         reopened = sorted(number for (number,) in connection.execute(REOPEN, values))
         asked = [name for (name,) in connection.execute(ASK_FOR_RECOUNTS)]
@@ -111,10 +113,13 @@ def main() -> None:
                     status = 0 if agrees else DRIFTED
                 else:
                     said = close(connection, config, options.upto)
-    except (Unavailable, psycopg.Error, OSError) as reason:
-        done = "reopened" if options.reopen is not None else "closed"
-        sys.stderr.write(f"not {done}: {errors.in_one_line(reason)}\n")
+    except (Unavailable, psycopg.Error, OSError, UnicodeError) as reason:  # a byte of --reason
+        done = [word for each, word in DONE.items() if getattr(options, each) not in (None, False)]
+        sys.stderr.write(f"not {done[0]}: {errors.in_one_line(reason)}\n")
         raise SystemExit(COULD_NOT_RUN) from None
+    except BaseException:  # also a panic of delta-rs; Python would exit with 1
+        sys.excepthook(*sys.exc_info())
+        raise SystemExit(BUG) from None
     sys.stdout.write(f"{said}\n")
     raise SystemExit(status)
 

@@ -91,7 +91,7 @@ def verify(connection: psycopg.Connection, config: Settings) -> tuple[str, bool]
     there = standing(connection, config)
     problems = list(closings.altered(rows, there.ledger.closings))
     said = [f"Closing {id_} {how}." for id_, how in problems]
-    held = [row.closing for row in rows if not row.closing.reopened]
+    held = closings.valid(rows)
     if not held:
         return "\n".join([*said, "Nothing is closed."]), not problems
     with reading(connection, config, there) as rides:

@@ -54,15 +54,21 @@ def read(connection: psycopg.Connection) -> list[Row]:
     return [Row(Closing(*row[:8]), *row[8:]) for row in connection.execute(ALL)]
 
 
-def newest(rows: Sequence[Row]) -> Closing | None:
+def valid(rows: Iterable[Row]) -> list[Closing]:
+    """Those that are not reopened, by their positions: totals begin at the last."""
+    of = (row.closing for row in rows if not row.closing.reopened)
+    return sorted(of, key=lambda closing: closing.position)
+
+
+def newest(rows: Iterable[Row]) -> Closing | None:
     """The last one that is not reopened."""
-    return next((row.closing for row in reversed(rows) if not row.closing.reopened), None)
+    return next(reversed(valid(rows)), None)
 
 
 def altered(rows: Sequence[Row], known: Iterable[Closing] = ()) -> Iterator[tuple[int, str]]:
     """Which are not what they were, and in what way. `known` are those that the last run has seen.
 
-    Nobody relies on one that is reopened, so its own hash does not matter any more.
+    Nobody relies on one that is reopened, so its hash does not matter any more.
     """
     here, before = {row.closing.id: row.closing for row in rows}, ""
     for row in rows:
@@ -76,7 +82,7 @@ def altered(rows: Sequence[Row], known: Iterable[Closing] = ()) -> Iterator[tupl
         now = here.get(was.id)
         if now is None:
             yield was.id, "is gone"
-        elif now.hash != was.hash:
+        elif now.hash != was.hash and not now.reopened:
             yield was.id, "is another one than the last run has seen"
         elif was.reopened and not now.reopened:
             yield was.id, "was reopened, and says so no longer"

@@ -30,14 +30,15 @@ WHERE created_at < now() - interval '400 days'
   AND NOT EXISTS (SELECT FROM recomputations WHERE reconciliation_id = reconciliations.id)
   AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations);
 
--- Runs and the decisions on them, except the last completed run, which the next one goes on from, and
--- whatever has come since.
+-- Runs and the decisions on them, except the last completed run, which the next one goes on from,
+-- whatever has come since, and those on which a period was closed.
 DELETE FROM approvals WHERE approved_at < now() - interval '400 days' AND run_id < (
     SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held')
 );
 DELETE FROM runs
 WHERE ended_at < now() - interval '400 days'
   AND NOT EXISTS (SELECT FROM approvals WHERE runs.id IN (run_id, used_by))
+  AND NOT EXISTS (SELECT FROM closings WHERE run_id = runs.id)
   AND id < least(
       (SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held')),
       (SELECT max(id) FROM runs WHERE status IN ('agreed', 'wrong', 'held') AND ledgers <> '{}')

@@ -43,11 +43,12 @@ RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
 # A gap that begins where the checkpoint stands: then the total is that of the rides before the gap,
-# but for what it holds out.
+# but for what it holds out. Another process of this name may have made it anew since it was loaded.
 BEGINS_THERE = """
-    SELECT position = %s AND NOT EXISTS (
+    SELECT position = %s AND (rides, total_distance) = (%s, %s) AND NOT EXISTS (
         SELECT FROM held_out_records held WHERE (held.kind, held.name) = (reader.kind, reader.name)
-    ) FROM current_checkpoints reader WHERE kind = 'total' AND name = %s
+    ) FROM current_checkpoints reader JOIN consumer_states USING (kind, name)
+    WHERE kind = 'total' AND name = %s
 """
 RECOUNT = """
     UPDATE consumer_states SET (rides, total_distance) = (
@@ -125,7 +126,8 @@ class Total(Handler):
         """The closing at which to begin with this gap, unless the total is not what it seems."""
         if not (closing := newest(self.connection, gap.after, gap.upto)):
             return None
-        begins = self.connection.execute(BEGINS_THERE, [gap.after, self.name]).fetchone()
+        values = [gap.after, self.rides, self.distance, self.name]
+        begins = self.connection.execute(BEGINS_THERE, values).fetchone()
         has_less = self.rides <= closing.rides and self.distance <= closing.distance
         return closing if begins == (True,) and has_less else None
 

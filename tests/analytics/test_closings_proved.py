@@ -214,6 +214,9 @@ def test_closings_are_listed_and_reopened_once_and_for_a_reason(
     assert closing(world, "--verify").status == 0
     for options in (["--reopen", "2"], ["--reopen", "2", "--reason", " "], [], ["--list", *REASON]):
         assert closing(world, *options).status == 2
+    done = closing(world, "--reopen", "2", "--reason", "\udcff")  # a byte that is no UTF-8
+    assert (done.status, done.wrong.count("\n")) == (2, 1)
+    assert done.wrong.startswith("not reopened: ")
     done = closing(world, "--reopen", "3", *REASON)
     assert (done.status, done.wrong) == (2, "not reopened: there is no closing 3\n")
     assert closing(world, "--reopen", "2", *REASON).status == 0

@@ -9,7 +9,16 @@ import msgspec
 import pytest
 
 from analytics import closings
-from analytics.balances import AGREES, ALTERED, DIFFERS, MOST, NOT_NOW, WAITS, Balances
+from analytics.balances import (
+    AGREES,
+    ALTERED,
+    DIFFERS,
+    MOST,
+    NOT_NOW,
+    WAITS,
+    Balances,
+    number_in,
+)
 from analytics.closings import Row
 from analytics.ledger import Closing
 from analytics.look import Look
@@ -128,6 +137,34 @@ def test_a_row_that_is_not_what_it_was_is_held(
 def test_nobody_misses_anything_of_one_that_is_reopened() -> None:
     altered = REOPENED._replace(has_its_hash=False, previous="another")
     assert outcome(compared([*ROWS[:2], altered], [])) == ([AGREES] * 2, [])
+
+
+def test_one_that_was_altered_and_is_given_up_is_not_held_any_more() -> None:
+    """Not even where its hash was altered, too; but once it says so no longer, it is."""
+    known = [row.closing for row in ROWS]
+    given_up = closed(3, 200_001, hash="another", reopened=True)
+    balances = compared([*ROWS[:2], given_up], known)
+    assert outcome(balances) == ([AGREES] * 2, [])
+    again = compared([*ROWS[:2], closed(3, 200_001, hash="another")], balances.carried(approved=False))
+    assert outcome(again)[1] == ["closing 3 is another one than the last run has seen"]
+
+
+def test_an_approval_is_for_what_a_closing_was_altered_to() -> None:
+    known = [row.closing for row in ROWS]
+    keys = set()
+    for other in ("one", "two"):
+        balances = compared([*ROWS[:2], closed(3, 200_001, hash=other)], known)
+        [finding] = balances.compared(LEDGER, [], approved=False)[1]
+        keys.add(finding.key)
+        assert number_in(finding.key) == 3
+    assert len(keys) == 2
+
+
+def test_the_newest_is_the_one_with_the_highest_position() -> None:
+    """Totals begin there. By hand, somebody may insert one that is below it."""
+    rows = [closed(1, 200_001), *(closed(number, 2) for number in range(2, 21))]
+    assert closings.newest(rows) == rows[0].closing
+    assert compared(rows).chosen(200_001, [], random.Random(1))[-1] == rows[0].closing
 
 
 def test_the_ledger_carries_each_as_it_was_first_seen() -> None:

@@ -5,6 +5,7 @@ import subprocess
 from analytics.ledger import Owner
 from analytics.ownership import history, why_rebuild
 from rocket_rides.settings import PROJECT
+from tests.support.closings import close
 from tests.support.world import World, catch_up, drain, exact
 from unified_log import terms
 
@@ -146,3 +147,15 @@ def test_runs_go_but_for_those_that_the_next_one_goes_on_from(world: World) -> N
     forget(world)
     assert ids(world, "runs") == rest[1:]
     assert first not in rest
+
+
+def test_a_run_on_which_a_period_was_closed_stays(world: World) -> None:
+    lead(world, "1")
+    close(world, world.start + 1)
+    world.connection.execute("UPDATE runs SET ended_at = now() - interval '500 days'")
+    [closed] = ids(world, "runs")
+    for _ in range(2):
+        world.connection.execute(RAN, ["agreed", "{a}"])
+    _, _, last = ids(world, "runs")
+    forget(world)
+    assert ids(world, "runs") == [closed, last]

@@ -50,8 +50,13 @@ MUTANTS = [
     ),
     total(
         "a closing in a gap counts what its batch has before the gap twice",
-        "SELECT position = %s AND NOT EXISTS",
-        "SELECT position <= %s AND NOT EXISTS",
+        "SELECT position = %s AND (rides",
+        "SELECT position <= %s AND (rides",
+    ),
+    total(
+        "a closing in a gap relies on what a total remembers",
+        "(rides, total_distance) = (%s, %s)",
+        "%s >= 0 AND %s >= 0",
     ),
     total(
         "what is held out is counted, and still held out",
