@@ -10,7 +10,7 @@ CREATE TABLE closings (
     rides bigint NOT NULL CONSTRAINT closings_rides CHECK (rides >= 0),
     total_distance numeric(38,3) NOT NULL
         CONSTRAINT closings_total_distance CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
-    -- SHA-256 over the digests of the blocks up to there: `digest_of` in `analytics/closings.py`.
+    -- SHA-256 over the digests of the blocks up to there: `balance` in `analytics/closings.py`.
     digest text NOT NULL CONSTRAINT closings_digest CHECK (digest ~ '^[0-9a-f]{64}$'),
     run_id bigint NOT NULL REFERENCES runs (id), -- the last one before, which had found nothing
     ledger text NOT NULL CONSTRAINT closings_ledger CHECK (ledger ~ '^[0-9a-f]{64}$'),

@@ -145,7 +145,9 @@ def test_one_that_was_altered_and_is_given_up_is_not_held_any_more() -> None:
     given_up = closed(3, 200_001, hash="another", reopened=True)
     balances = compared([*ROWS[:2], given_up], known)
     assert outcome(balances) == ([AGREES] * 2, [])
-    again = compared([*ROWS[:2], closed(3, 200_001, hash="another")], balances.carried(approved=False))
+    again = compared(
+        [*ROWS[:2], closed(3, 200_001, hash="another")], balances.carried(approved=False)
+    )
     assert outcome(again)[1] == ["closing 3 is another one than the last run has seen"]
 
 
