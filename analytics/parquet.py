@@ -128,7 +128,19 @@ def batches(
         )
         yield from rides.to_batches(filter=matching)
     except (ArrowException, OSError) as error:
-        store.files.get_file_info(paths[0])  # unless it is the store that can't be reached
+        why = refusal(error)
+        for path in paths:
+            _require_rides(store.read(path))
+        raise OSError(f"{store.root}: {why}") from None
+
+
+def _require_rides(content: bytes) -> None:
+    """Raise ValueError if it is this file that can't be read, and not the store."""
+    from pyarrow import ArrowException, BufferReader, parquet
+
+    try:
+        parquet.read_table(BufferReader(content), schema=schema().remove(3))
+    except (ArrowException, OSError) as error:
         raise ValueError(f"{NO_RIDES}{refusal(error)}") from None
 
 

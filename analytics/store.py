@@ -39,6 +39,8 @@ class Store:
         self.root = root.rstrip("/") or "/"
         parts = urlsplit(root) if "://" in root else None
         if parts and parts.scheme == "file":
+            if parts.netloc not in ("", "localhost"):
+                raise OSError(f"{root} names a host: a folder's URL begins with file:///")
             self.root, parts = unquote(parts.path).rstrip("/"), None
         self.is_folder = parts is None
         if parts and (parts.scheme not in SCHEMES or not parts.netloc):
@@ -46,6 +48,8 @@ class Store:
                           f" of {', '.join(SCHEMES)}")  # fmt: skip
         if parts and (parts.password or parts.query):
             raise OSError("WAREHOUSE_DIR has credentials in it: they belong into the environment")
+        if parts and "#" in root:  # what follows would be left out
+            raise OSError("WAREHOUSE_DIR is a URL with a # in it: set another one")
         self.files = self._files()
 
     def _files(self) -> "FileSystem":

@@ -92,6 +92,26 @@ def test_what_another_writer_has_changed_in_an_object_store_is_told_and_read_aga
     assert last_run(books.world).held >= {"rides_changed"}
 
 
+@pytest.mark.parametrize("unreadable", ["_delta_log/*.checkpoint.parquet", "day=*/*"])
+def test_what_the_store_refuses_to_read_is_not_called_damaged(
+    books: Books, s3: Path, bucket: Path, reconcile: Reconcile, unreadable: str
+) -> None:
+    """Nor is it rebuilt: it may be whole."""
+    books = Books(books.world, books.spark, root_of(bucket), bucket)
+    settled(books)
+    log = sorted((books.rides_on_disk / "_delta_log").iterdir())
+    refused = s3 / ".unreadable"
+    refused.write_text(next(books.rides_on_disk.glob(unreadable)).name)
+    try:
+        run = reconcile(books.world, "--full", WAREHOUSE_DIR=books.root)
+    finally:
+        refused.unlink()
+    assert (run.status, run.said) == (2, "")
+    assert "Access denied" in run.wrong
+    assert "rebuild" not in run.wrong
+    assert sorted((books.rides_on_disk / "_delta_log").iterdir()) == log
+
+
 def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(
     books_anywhere: Books,
 ) -> None:
@@ -206,6 +226,8 @@ REFUSALS = [
     ("s3://none/here", OTHERS, "(InvalidAccessKeyId)"),
     ("s3://none/here", NOWHERE, "s3://none/here/rides: Connection refused"),
     ("abfss://none/here", {}, "abfss://none/here"),
+    ("s3://none/here#there", {}, "WAREHOUSE_DIR is a URL with a # in it"),
+    ("file://there/here", {}, "file://there/here names a host"),
     ("nosuch://none/here", {}, "nosuch://... is no place for a warehouse"),
     (f"s3://key:{SECRET}@none/here", {}, "WAREHOUSE_DIR has credentials in it"),
     (f"abfss://none@{ACCOUNT}.dfs.core.windows.net/here?sig={SECRET}", {}, "has credentials in it"),

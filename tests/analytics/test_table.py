@@ -15,6 +15,7 @@ from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 from analytics.result import Tally
 from analytics.store import Store
+from analytics.table import MANY
 from analytics.warehouse import Warehouse
 from tests.support.object_stores import root_of
 from tests.support.warehouse import (
@@ -72,6 +73,26 @@ def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(place: Pa
         for block in ledger.blocks
     ]
     assert found == [DAYS[:1], DAYS[1:3], DAYS[3:]]
+
+
+def test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes(tmp_path: Path) -> None:
+    ledger = night(tmp_path, Ledger(), (DAYS[1], [1]))
+    for ride in range(2, MANY + 2):
+        ledger = night(tmp_path, ledger, (DAY_ONE, [ride]))
+    assert len(named(tmp_path)) == MANY + 1
+    before = delta(tmp_path).version()
+    ledger = night(tmp_path, ledger, (DAY_ONE, [MANY + 2]))
+    assert sorted(file.day for file in table(tmp_path).files()) == DAYS[:2]
+    assert content(tmp_path) == ledger.total == Tally(MANY + 2, (MANY + 2) * METRE)
+    merged = next(file for file in table(tmp_path).files() if file.day == DAY_ONE)
+    assert (merged.rides, merged.first, merged.last) == (MANY + 1, 2, MANY + 2)
+    read = parquet.read(table(tmp_path).store, [merged[:2]], 0, BLOCK)
+    assert [*read.ids] == [*range(2, MANY + 3)]
+    assert table(tmp_path).strangers() == []
+    earlier = delta(tmp_path)
+    earlier.load_as_version(before)
+    assert earlier.to_pyarrow_table().num_rows == MANY + 1
+    assert night(tmp_path, ledger, (DAY_ONE, [MANY + 3])).total == content(tmp_path)
 
 
 def age(folder: Path, days: int, files: str = "*") -> None:
@@ -175,7 +196,6 @@ def test_all_is_on_disk_before_the_next_relies_on_it(
     noted(DeltaTable, "create_write_transaction", lambda *_: "commit")
     noted(DeltaTable, "create_checkpoint", lambda *_: "checkpoint")
     nights(tmp_path, 1)
-    assert events.pop(0) == "created"  # the winner of the probe
     folders = [f"rides/day={day}" for day in DAYS[:2]]
     commit = events.index("commit")
     for folder in (*folders, "rides"):

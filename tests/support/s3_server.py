@@ -5,6 +5,8 @@ which delta-rs needs, and the one access key that it takes. Prints its port. Opt
 
     --ignores-conditions   it takes a second object where the client wants to put none
     --slow                 whoever races for a version has looked before the first one has it
+
+While there is a file .unreadable in FOLDER, no object is read whose URL has the text in it.
 """
 
 import re
@@ -32,7 +34,16 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
             del self.headers["If-None-Match"]
         if f"Credential={self.key}/" not in self.headers.get("Authorization", ""):
             action = self._refuse
+        elif self.command == "GET" and self._is_unreadable():
+            action = self._deny
         super()._dispatch(action)
+
+    def _is_unreadable(self) -> bool:
+        unreadable = self.data_root / ".unreadable"
+        return unreadable.exists() and unreadable.read_text() in self.path
+
+    def _deny(self, *_: str) -> None:
+        raise localbucket.S3Error(HTTPStatus.FORBIDDEN, "AccessDenied", "Access denied.")
 
     def _refuse(self, *_: str) -> None:
         self._read_body()

@@ -47,7 +47,6 @@ def night(
 ) -> Ledger:
     """A night that finds these rides new; returns what the warehouse holds then."""
     warehouse = Warehouse(root_of(folder))
-    warehouse.make_ready()
     written = [write(warehouse, day, ids) for day, ids in rides]
     pieces = [piece for piece, _ in written]
     ledger = base.extended(max((piece.last for piece in pieces), default=base.position), pieces)
