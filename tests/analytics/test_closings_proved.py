@@ -231,3 +231,19 @@ def test_closings_are_listed_and_reopened_once_and_for_a_reason(
     told = closing(world, "--verify")
     assert told.status == 1
     assert "Closing 1 was altered" in told.said
+
+
+def test_after_a_restore_from_before_a_close_nobody_misses_it(closed: Books) -> None:
+    """The warehouse is ahead of the database, and its ledger knows the closings."""
+    later = "SELECT min(run_id) FROM closings"
+    alter(
+        closed.world,
+        f"DELETE FROM reconciliations WHERE id > ({later})",
+        f"CREATE TEMP TABLE lost AS SELECT id FROM runs WHERE id > ({later})",
+        "DELETE FROM closings",
+        "DELETE FROM runs WHERE id IN (TABLE lost)",
+    )
+    for _ in range(2):
+        result = closed.run()
+        assert (result.status, result.closings) == ("agreed", [])
+    assert exact(closed.world, closed.world.consumer("late"))

@@ -87,6 +87,16 @@ MUTANTS = [
     ),
     closings("nobody asks for a closing's own hash", "if not row.has_its_hash:", "if False:"),
     closings("a chain may be broken", "elif row.previous != before:", "elif False:"),
+    closings(
+        "a run compares the closing that was inserted last",
+        "sorted(of, key=lambda closing: closing.position)",
+        "list(of)",
+    ),
+    closings(
+        "a closing that is given up is held",
+        "now.hash != was.hash and not now.reopened",
+        "now.hash != was.hash",
+    ),
     closings("a closing may be gone", "for was in known:", "for was in ():"),
     closings(
         "a period's digest is of its sums",
@@ -108,6 +118,11 @@ MUTANTS = [
         "what a run has seen of closings is forgotten by the next",
         "{**before, **new, **reopened}",
         "{**before, **now}",
+    ),
+    balances(
+        "an approval is for whatever a closing is altered to",
+        'f"{number} {what} {now}"',
+        'f"{number} {what}"',
     ),
     closable(
         "what is found need not be decided before a close",
