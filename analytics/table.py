@@ -116,20 +116,22 @@ class Table:
     @cached_property
     def delta(self) -> DeltaTable | None:
         """The table; None when there is none. Raises Broken, or Unavailable."""
+        with suppress(DeltaError):
+            return self._opened()
+        for info in self.store.listed(LOG):  # if the store gives them out, it is the log
+            if info.is_file:
+                self.store.read(info.path)
         try:
-            return None if self.is_away() else self._ours(self._opened())
+            return self._opened()
         except DeltaError as error:
             self._was_broken = True
             raise Broken(f"its log can't be read: {_reason(error)}") from None
 
-    def _opened(self) -> DeltaTable:
+    def _opened(self) -> DeltaTable | None:
+        if self.is_away():
+            return None
         with self.store.telling():
-            with suppress(DeltaError):
-                return DeltaTable(self.store.root, storage_options=OPTIONS)
-            for info in self.store.listed(LOG):  # if the store gives them out, it is the log
-                if info.is_file:
-                    self.store.read(info.path)
-            return DeltaTable(self.store.root, storage_options=OPTIONS)
+            return self._ours(DeltaTable(self.store.root, storage_options=OPTIONS))
 
     def is_away(self) -> bool:
         """Whether there is no table now. Raises Unavailable if something else is in its place.
@@ -157,7 +159,12 @@ class Table:
     @property
     def run(self) -> int:
         """The number of the newest run; 0 before the first. Raises Broken."""
-        return (self.delta and self.delta.transaction_version(APP)) or 0
+        if self.delta is None:
+            return 0
+        try:
+            return self.delta.transaction_version(APP) or 0
+        except DeltaError as error:  # not the log's: that could be read
+            raise OSError(f"{self.store.root}: {_reason(error)}") from None
 
     def files(self) -> list[File]:
         """The files that count. Raises Broken."""

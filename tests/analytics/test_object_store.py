@@ -30,7 +30,7 @@ from tests.support.object_stores import (
     root_of,
     s3_server,
 )
-from tests.support.warehouse import DAY_ONE, METRE, OWNER, write
+from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, write
 from tests.support.world import World
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
@@ -110,6 +110,21 @@ def test_what_the_store_refuses_to_read_is_not_called_damaged(
     assert "Access denied" in run.wrong
     assert "rebuild" not in run.wrong
     assert sorted((books.rides_on_disk / "_delta_log").iterdir()) == log
+
+
+def test_a_store_that_no_longer_gives_out_a_log_is_not_reached(s3: Path, bucket: Path) -> None:
+    nights(bucket, 2)
+    opened = Warehouse(root_of(bucket))
+    assert opened.table.delta
+    refused = s3 / ".unreadable"
+    refused.write_text("checkpoint.parquet")
+    try:
+        for warehouse in (opened, Warehouse(root_of(bucket))):
+            with pytest.raises(OSError, match="Access denied"):
+                warehouse.committed_run()
+    finally:
+        refused.unlink()
+    assert opened.committed_run()
 
 
 def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(
