@@ -11,7 +11,6 @@ that only Postgres contradicts. Once a person has found out who did that, there 
 The exit status is 0, or 2 if nothing was approved or printed. A crash leaves nothing behind.
 """
 
-import getpass
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from analytics.findings import CLOSING_WRONG, Finding, digest
+from analytics.person import person
 from analytics.prerequisites import require_packages
 from analytics.runs import last_completed
 from rocket_rides import revisions, settings
@@ -59,7 +59,7 @@ def approve(connection: psycopg.Connection, run: int, reason: str) -> str:
     """Write the approval down; returns what to say. Raises Unavailable."""
     found = held(connection, run)
     keys = [Finding(each["kind"], each["about"], True, each["key"]) for each in found]
-    values = [run, digest(keys), reason, getpass.getuser()]
+    values = [run, digest(keys), reason, person()]
     if connection.execute(APPROVE, values).fetchone() is None:
         raise Unavailable(f"run {run} was approved before")
     about = "\n".join(f"  {each['about']}" for each in found)

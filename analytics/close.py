@@ -15,7 +15,6 @@ The exit status is 0; 1 if --verify has found something; 2 if nothing was closed
 """
 
 import argparse
-import getpass
 import os
 import signal
 import sys
@@ -24,6 +23,7 @@ from contextlib import closing
 import psycopg
 
 from analytics import foreign
+from analytics.person import person
 from analytics.prerequisites import require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN, DRIFTED, the_only_run
 from analytics.upto import upto
@@ -55,7 +55,7 @@ def reopen(connection: psycopg.Connection, number: int, reason: str) -> str:
             raise Unavailable(f"there is no closing {number}")
         if found != (None,):
             raise Unavailable(f"{number} was reopened before")
-        values = [getpass.getuser(), reason, number]
+        values = [person(), reason, number]
         reopened = sorted(number for (number,) in connection.execute(REOPEN, values))
         asked = [name for (name,) in connection.execute(ASK_FOR_RECOUNTS)]
     which = ", ".join(map(str, reopened))

@@ -4,7 +4,6 @@ Spark's tasks read each block on both sides, as rows. It counts if its digest an
 same in Postgres, in the warehouse and in the ledger.
 """
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from analytics.freeze import Frozen, freeze
 from analytics.ledger import Ledger
 from analytics.look import Look
 from analytics.ownership import require_no_repair
+from analytics.person import person
 from analytics.pieces import total
 from analytics.plain import require_same
 from analytics.prerequisites import require_java
@@ -72,7 +72,7 @@ def close(connection: psycopg.Connection, config: Settings, upto: Upto) -> str:
     found = closings.balance(there.ledger, position, cut.of_postgres, cut.postgres)
     if not found.tally.rides:
         raise Unavailable(f"there is no ride up to {upto.said}")
-    values = [position, *found.tally, found.digest, last.id, there.digest, getpass.getuser()]
+    values = [position, *found.tally, found.digest, last.id, there.digest, person()]
     with connection.transaction():
         connection.execute(LOCK, [Lock.CLOSINGS])
         require_same(connection, there.frozen.tables)
