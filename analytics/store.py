@@ -111,7 +111,8 @@ class Store:
             return
         folders = {folder for path in paths for folder in _above(path)}
         for path in (*paths, *sorted(folders, reverse=True)):
-            descriptor = os.open(os.path.join(self.root, path), os.O_RDONLY)
+            place = os.path.normpath(os.path.join(self.root, path))
+            descriptor = os.open(place, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
             finally:
@@ -122,6 +123,7 @@ def _above(path: str) -> Iterator[str]:
     while path:
         path = os.path.dirname(path)
         yield path
+    yield os.pardir  # the root may be new
 
 
 def refusal(error: BaseException) -> str:

@@ -198,7 +198,7 @@ def test_all_is_on_disk_before_the_next_relies_on_it(
     nights(tmp_path, 1)
     folders = [f"rides/day={day}" for day in DAYS[:2]]
     commit = events.index("commit")
-    for folder in (*folders, "rides"):
+    for folder in (*folders, "rides", "."):
         assert folder in events[:commit]
     assert sum(event.endswith(".parquet") for event in events[:commit]) == len(folders)
     log = [f"rides/_delta_log/{version:020}.json" for version in (0, 1)]
