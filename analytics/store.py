@@ -37,7 +37,7 @@ class Store:
 
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/") or "/"
-        parts = urlsplit(root) if "://" in root else None
+        parts = urlsplit(root) if re.match(r"\w+:/", root) else None
         if parts and parts.scheme == "file":
             if parts.netloc not in ("", "localhost"):
                 raise OSError(f"{root} names a host: a folder's URL begins with file:///")

@@ -199,7 +199,7 @@ class Settings(BaseSettings):
     @property
     def warehouse(self) -> str:
         """The folder that holds the rides which Spark has already read, or its URL."""
-        if "://" in self.warehouse_dir:
+        if re.match(r"\w+:/", self.warehouse_dir):
             return self.warehouse_dir
         return str(Path(self.warehouse_dir or self.data_dir / "warehouse").absolute())
 
