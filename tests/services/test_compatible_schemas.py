@@ -158,14 +158,14 @@ def test_a_second_revision_of_the_library_serves_the_first_until_it_ends_that(
     old = [world.service("streamer").says("leading")]
     consumer = newer.service(world, "consumers.totals", "new")
     consumer.says("the schema of the log is 1, not 2; run the migration that upgrades it")
-    newer.add("0011_log.py", OF_THE_LOG.format(11, 10, ends=False, serves_from=1)).migrate(world)
+    newer.add("0012_log.py", OF_THE_LOG.format(12, 11, ends=False, serves_from=1)).migrate(world)
     consumer.says("stands at")
     old.append(world.service("consumers.totals", "consumer0").says("stands at"))
     world.take(1, 2)
     eventually(lambda: {*map(world.standing, ("consumer0", "new"))} == {world.truth}, "all rides")
-    newer.add("0012_log.py", OF_THE_LOG.format(12, 11, ends=True, serves_from=2))
+    newer.add("0013_log.py", OF_THE_LOG.format(13, 12, ends=True, serves_from=2))
     migration = newer.service(world, "migrations")
-    migration.says("0012 waits: processes that are older than 2 have to end: ")
+    migration.says("0013 waits: processes that are older than 2 have to end: ")
     for process in old:
         assert migration.process.poll() is None
         assert process.stop() == 0
