@@ -103,7 +103,10 @@ def file(day: date, first: int, last: int) -> File:
     return File(f"day={day}", 1, 1, first, last, day)
 
 
-FILES = [file(DAY, 1, 6), file(DAY + timedelta(days=2), 4, 10), file(DAY, 8, 9)]
+def files(start: int) -> list[File]:
+    """Of the first ten rides of a cell that begins there."""
+    found = [file(DAY, 1, 6), file(DAY + timedelta(days=2), 4, 10), file(DAY, 8, 9)]
+    return [each._replace(first=start + each.first, last=start + each.last) for each in found]
 
 
 @pytest.mark.parametrize(
@@ -124,18 +127,22 @@ def test_a_period_ends_before_the_first_ride_of_a_later_day(
     ready: World, said: str, position: int, ends: str
 ) -> None:
     """The rides are numbered otherwise than by their days: 4 and 10 are of the third."""
-    there = upto(said)
-    assert there.position(ready.connection, FILES, 10) == position
-    assert there.ends(FILES, position) == datetime.fromisoformat(f"{ends}Z")
+    start = ready.start
+    there = upto(str(start + int(said)) if said.isdecimal() else said)
+    assert there.position(ready.connection, files(start), start + 10) == start + position
+    assert there.ends(files(start), start + position) == datetime.fromisoformat(f"{ends}Z")
 
 
 def test_a_ride_of_then_that_no_run_has_read_is_waited_for(ready: World) -> None:
     """Whether it is settled or not, and also where a later day has begun."""
+    start, there = ready.start, files(ready.start)
     take(ready.connection, 1, moments=["2026-01-01 13:00Z"])
-    with pytest.raises(Unavailable, match="ride 11, taken before 2026-01-02 00:00 UTC, is not"):
-        upto("2026-01-01").position(ready.connection, FILES, 10)
-    assert upto("2025-12-31").position(ready.connection, FILES, 10) == 0
-    with pytest.raises(Unavailable, match="no run has read ride 11 yet"):
-        upto("11").position(ready.connection, FILES, 10)
-    with pytest.raises(Unavailable, match="there is no ride 12"):
-        upto("12").position(ready.connection, FILES, 10)
+    with pytest.raises(
+        Unavailable, match=f"ride {start + 11}, taken before 2026-01-02 00:00 UTC, is not"
+    ):
+        upto("2026-01-01").position(ready.connection, there, start + 10)
+    assert upto("2025-12-31").position(ready.connection, there, start + 10) == start
+    with pytest.raises(Unavailable, match=f"no run has read ride {start + 11} yet"):
+        upto(str(start + 11)).position(ready.connection, there, start + 10)
+    with pytest.raises(Unavailable, match=f"there is no ride {start + 12}"):
+        upto(str(start + 12)).position(ready.connection, there, start + 10)

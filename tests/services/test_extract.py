@@ -45,9 +45,11 @@ def test_the_rides_are_those_of_the_table_that_the_driver_sees(world: World) -> 
 def test_a_file_that_has_other_rides_than_were_read_ends_the_task(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.take(1, 2, 3)
+    start, _ = world.start, world.take(1, 2, 3)
     url, table = for_executors(world.postgres_url), this_table(world.connection)
-    task = partial(extract._read, url, table, [], str(tmp_path), CountedRange(0, 100, 3))
+    task = partial(
+        extract._read, url, table, [], str(tmp_path), CountedRange(start, start + 100, 3)
+    )
     files, [sums], *_ = task()
     assert (sums[2:], len(files)) == ((3, 6000), 1)
     monkeypatch.setattr(extract, "in_metres", lambda batch: in_metres(batch).slice(1))
