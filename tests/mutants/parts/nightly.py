@@ -83,15 +83,10 @@ MUTANTS = [
         "vacuum(UNNAMED)",
     ),
     anywhere(
-        "who creates a table too late changes the one that is there",
-        "storage_options=OPTIONS, commit_properties=ONCE,",
-        "storage_options=OPTIONS,",
-        tests="analytics/test_object_store.py::test_of_eight_who_create_a_table_at_once_one_wins",
-    ),
-    anywhere(
         "of eight who commit at once all win",
-        "said}, 0, carried)",
-        "said}, 9, carried)",
+        "carried = [Transaction(APP, committed.run)]\n"
+        '        properties = CommitProperties({"reconciliation": said}, 0, carried)',
+        'properties = CommitProperties({"reconciliation": said}, 9)',
         tests="analytics/test_object_store.py::test_of_eight_who_commit_at_once_one_wins",
     ),
     anywhere(
