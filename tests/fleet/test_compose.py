@@ -22,6 +22,7 @@ from unified_log.environment import PARSED
 SCHEMA = get_builtin_schema("vendor.compose-spec")
 JOB = SERVICES["reconciler"]
 OTHERS = {"PGUSER", "PGPASSWORD", "OTEL_EXPORTER_OTLP_HEADERS"}  # libpq's, and OpenTelemetry's
+STORES = ("AWS_", "AZURE_")  # of the warehouse's object store: whose URL is passed on, too
 ONCE = {"migrate", "rights"}
 # Of the embedded servers; and the ports inside of a container, which are always the same.
 NOT_PASSED_ON = {"DATA_DIR", "API_PORT", "WATCH_PORT"}
@@ -191,8 +192,11 @@ def test_no_password_is_in_the_file() -> None:
 def test_each_setting_is_one_that_the_services_know(name: str) -> None:
     environment = OURS[name]["environment"]
     known = {variable.upper() for variable in Settings.model_fields}
-    known |= {"TZ"} if OURS[name] is JOB else set()
-    assert environment.keys() - known <= OTHERS
+    others = OTHERS | {"TZ"} if OURS[name] is JOB else OTHERS
+    of_a_store = STORES if OURS[name] is JOB else ()
+    assert {
+        each for each in environment.keys() - known if not each.startswith(of_a_store)
+    } <= others
     given = passed_on(name, {})
     settings = Settings(database_url=given["DATABASE_URL"], redis_url=given["REDIS_URL"])
     assert not settings.embedded_postgres

@@ -142,7 +142,10 @@ def test_what_it_refers_to_is_there(name: str) -> None:
         assert set(re.findall(r"\$\((\w+)\)", given.get("value", ""))) <= known
         known.add(given["name"])
     for given in CONTAINERS[name]["envFrom"]:
-        assert given["configMapRef"]["name"] in maps
+        if reference := given.get("secretRef"):  # an operator's: no pod may wait for it
+            assert reference["optional"] or reference["name"] in kept
+        else:
+            assert given["configMapRef"]["name"] in maps
     assert set(re.findall(r"\$\((\w+)\)", " ".join(CONTAINERS[name]["command"]))) <= known
 
 
