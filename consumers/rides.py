@@ -1,20 +1,27 @@
 """What a record of a ride says: the type `ride.create`, whose data is the ride's public JSON."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from rocket_rides.distance import is_exact
+from rocket_rides.distance import MILLIMETRE, MOST, is_exact
 from unified_log.log import Data, Invalid, Record, parse_data
 
 TYPE = "ride.create"
 
 
 class Ride(Data, frozen=True, gc=False):
-    """A ride that was taken. `distance` is in metres."""
+    """A ride that was taken."""
 
-    distance: Decimal
+    distance: Annotated[
+        Decimal,
+        msgspec.Meta(
+            description="Metres, with three decimals at most: read it as a decimal, not a float.",
+            examples=[539.837],
+            extra_json_schema={"minimum": float(MILLIMETRE), "maximum": float(MOST)},
+        ),
+    ]
 
 
 class _Data(Data, frozen=True, gc=False):

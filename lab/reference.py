@@ -1,8 +1,8 @@
-"""`python -m lab.reference`: writes what the code says into the pages of reference.
+"""`python -m lab.reference`: writes what the code says into the pages of reference, and contracts.
 
 What a page says of a setting, a metric, a route or a table stands once, beside it in the code. The
 page holds it in a block (`lab/blocks.py`); what is outside of the blocks is written by
-people.
+people. The contracts of the log are files of their own (`lab/contracts/`).
 """
 
 import ast
@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
+from lab import contracts
 from lab.blocks import Blocks, table, write
 from rocket_rides.settings import PROJECT, Settings
 from unified_log.process import take_no_arguments
@@ -139,6 +140,7 @@ def main() -> None:
     take_no_arguments("lab.reference", __doc__)
     for page, blocks in PAGES.items():
         write(PROJECT / page, blocks)
+    contracts.write()
 
 
 if __name__ == "__main__":

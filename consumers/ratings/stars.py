@@ -34,10 +34,12 @@ RECOUNT = """
 
 
 class Rating(Data, frozen=True, gc=False):
-    """What a rider said of a ride, in stars from 1 to 5."""
+    """What a rider said of a ride."""
 
-    ride_id: int
-    stars: Annotated[int, msgspec.Meta(ge=1, le=5)]
+    ride_id: Annotated[int, msgspec.Meta(description="The ride's `id`.", examples=[519])]
+    stars: Annotated[
+        int, msgspec.Meta(ge=1, le=5, description="From 1 to 5, the best.", examples=[5])
+    ]
 
 
 _decode = msgspec.json.Decoder(Rating).decode

@@ -24,7 +24,7 @@ from unified_log.repair import repair
 
 PAGE = (PROJECT / "docs/add-a-kind.md").read_text()
 KIND, STAGED_IN_SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-REVISION, IN_PSYCOPG, IN_A_SESSION = re.findall(
+REVISION, IN_PSYCOPG, IN_A_SESSION, STRUCT = re.findall(
     r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
 )
 BY_TRIGGER = KIND.replace("$$\n);", "$$, stages => true);")

@@ -13,7 +13,7 @@ leader's, and tells a reader whether the entry comes from its own database: see
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -75,7 +75,10 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class Data(msgspec.Struct, frozen=True, gc=False):
     """What the data of every record has. Other members are ignored, so that later ones may come."""
 
-    id: int  # the record's position
+    id: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=LARGEST_ID, description="The record's position.", examples=[521]),
+    ]
 
 
 class Invalid(ValueError):

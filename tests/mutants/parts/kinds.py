@@ -57,8 +57,8 @@ MUTANTS = [
     ),
     stars(
         "any number of stars counts",
-        "Annotated[int, msgspec.Meta(ge=1, le=5)]",
-        "int",
+        "msgspec.Meta(ge=1, le=5, description",
+        "msgspec.Meta(description",
     ),
     handler(
         "a handler never recounts",

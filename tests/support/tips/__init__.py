@@ -1,7 +1,7 @@
 """Tips: a third kind of record, made as docs/add-a-kind.md says."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -29,12 +29,17 @@ ADD = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s RETURNING cents"
 
 
 class Tip(Data, frozen=True):
-    cents: int
+    """What a rider gave for a ride."""
+
+    ride_id: int
+    cents: Annotated[int, msgspec.Meta(gt=0, description="Cents of a euro.", examples=[100])]
+
+
+decode = msgspec.json.Decoder(Tip).decode
 
 
 def tip(record: Record) -> Tip:
-    """The tip that a record tells of."""
-    return parse_data(record, msgspec.json.Decoder(Tip).decode, "tip")
+    return parse_data(record, decode, "tip")
 
 
 class Tips(Handler):

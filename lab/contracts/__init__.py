@@ -1,0 +1,43 @@
+"""What readers outside may rely on: the documents in `contracts/`, which `make docs` writes.
+
+A JSON Schema for each type of record and for the receipts (`payloads`), and an AsyncAPI document of
+the stream that the records come in (`stream`). `contracts/released/` keeps those of each release;
+they are compared with what is made later (`growth`).
+"""
+
+import json
+import tomllib
+
+from lab.contracts.payloads import RECEIPT, Schema, payloads, receipt
+from lab.contracts.stream import STREAM, stream
+from rocket_rides.settings import PROJECT
+
+FOLDER = PROJECT / "contracts"
+
+
+def documents() -> dict[str, str]:
+    """By the name of its file, the text of each."""
+    types = payloads()
+    contracts: dict[str, Schema] = types | {RECEIPT: receipt()}
+    made = {f"{type_}.json": contract for type_, contract in contracts.items()}
+    made[STREAM] = stream(types)
+    return {
+        name: json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        for name, document in made.items()
+    }
+
+
+def version() -> str:
+    """The project's: of the last release, or of the one that is about to be made."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
+
+
+def write() -> None:
+    """Write all; and, for a version that has none yet, the copies that later ones must fit."""
+    release = FOLDER / "released" / version()
+    folders = [FOLDER] if release.exists() else [FOLDER, release]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in documents().items():
+            (folder / name).write_text(text)

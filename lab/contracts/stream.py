@@ -1,0 +1,171 @@
+"""The stream as an AsyncAPI document: all that a reader needs beside the contracts of its types.
+
+An entry is a message: its fields are the headers, but for the one whose JSON is the payload. The
+statements are those of docs/writing-a-consumer.md, which a test follows.
+"""
+
+import re
+from collections.abc import Iterable
+
+from lab.contracts.payloads import Schema
+from rocket_rides.settings import PROJECT, Settings
+from unified_log.log import CUT_LONGER, names
+from unified_log.log.entries import LONGEST_ID
+from unified_log.terms import TERM_BYTES
+
+STREAM = "log.asyncapi.json"
+PAGE = PROJECT / "docs/writing-a-consumer.md"
+FIRST = "0, or in cell N, N times 10^14"
+
+ABOUT = """\
+Each entry is one record, of whatever type: fields and values. One field holds the record's JSON, \
+which is the payload; the others are the headers. The entry's id is its place in the stream, which \
+Redis gives it; a record that is sent again has another place, and all else as before.
+
+Ignore fields, members of the payload, and types that you do not know: more may come, and none goes.
+"""
+FOLLOW = f"""\
+A reader stands at a place in the stream, at first 0-0, and at a position, at first {FIRST}. In a \
+loop:
+
+1. `XREAD COUNT n STREAMS stream place`.
+2. Then ask Postgres for `x-terms`: its answer has to be newer than the entries. Each row is a \
+term, with `last_sent`; under a term, the ids with `after < id <= upto` are this database's.
+3. Take the entries in order. The first that fits decides:
+   * A required field is missing or malformed: no record. Pass it.
+   * No row has its term (empty, if it has none), or its id is outside of that term's range: \
+another database's, or never committed. Pass it.
+   * `id > last_sent`: not committed yet. Stop here, and read it again later.
+   * `id <= position`: sent again. Pass it.
+   * `prev > position`: a gap. The log has lost the records with `position < id <= prev`: take \
+them by `x-heal`, with `:after` your position and `:upto` its `prev`, then this one.
+   * Any other: take it, or pass it, if its type is not for you. The position is now its `id`.
+4. A read that returned fewer than n entries should have led up to the `last_sent` of the round \
+before. What lies between your position and there is a gap, too.
+5. After a read that returned nothing: if the stream is gone, or its `last-generated-id` is below \
+your place (both parts are numbers), the log was wiped or restored. Go back to 0-0.
+
+Keep place, position and what you made of the records in one transaction. A restore of Postgres \
+gives positions out again: docs/writing-a-consumer.md says how to notice.
+"""
+WHO = """\
+A user who may run XREAD, and XINFO STREAM, on the stream's key; and a role in Postgres that may \
+read what `x-terms` and `x-heal` name. Whoever may write to the stream can forge entries. Without \
+either, read `GET /log` of the API.
+"""
+
+
+def stream(types: Iterable[str]) -> Schema:
+    """The document, for these types."""
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "The log of Rocket Rides",
+            "version": "1.0.0",
+            "description": "Every committed record, in the order of positions, as a Redis stream.",
+        },
+        "defaultContentType": "application/json",
+        "servers": {
+            "redis": {
+                "host": "127.0.0.1:6379",
+                "protocol": "redis",
+                "description": "REDIS_URL of the fleet.",
+                "security": [{"$ref": "#/components/securitySchemes/reader"}],
+            }
+        },
+        "channels": {
+            "log": {
+                "address": "{stream}",
+                "description": ABOUT,
+                "parameters": {
+                    "stream": {
+                        "description": "The stream's key: STREAM_NAME of the fleet.",
+                        "default": Settings.model_fields["stream_name"].default,
+                    }
+                },
+                "messages": {type_: ref("messages", type_) for type_ in types},
+            }
+        },
+        "operations": {
+            "follow": {
+                "action": "send",
+                "channel": {"$ref": "#/channels/log"},
+                "summary": "The streamer appends each record at least once; readers follow.",
+                "description": FOLLOW,
+                "x-terms": statement("### Read a batch"),
+                "x-heal": statement("### Heal a gap"),
+            }
+        },
+        "components": {
+            "messages": {type_: message(type_) for type_ in types},
+            "messageTraits": {"entry": entry()},
+            "securitySchemes": {"reader": {"type": "userPassword", "description": WHO}},
+        },
+    }
+
+
+def ref(section: str, name: str) -> Schema:
+    return {"$ref": f"#/components/{section}/{name}"}
+
+
+def message(type_: str) -> Schema:
+    return {
+        "name": type_,
+        "traits": [ref("messageTraits", "entry")],
+        "payload": {
+            "schemaFormat": "application/schema+json;version=draft-2020-12",
+            "schema": {"$ref": f"./{type_}.json"},
+        },
+    }
+
+
+def entry() -> Schema:
+    """The fields, as `unified_log.log.entries` reads them."""
+    digits = f"^[0-9]{{1,{LONGEST_ID}}}$"
+    fields = {
+        names.ID: (
+            digits,
+            "The record's position, from one sequence for all types. Positions rise, with holes;"
+            " they come again in a re-send, and after a restore of Postgres. Doubles hold them"
+            " exactly up to 2^53.",
+        ),
+        names.TYPE: (
+            r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$",
+            "The message's name: what the payload is.",
+        ),
+        names.PREV: (
+            digits,
+            f"The position of the record before this one; of the first, {FIRST}. Above yours, it"
+            " shows a gap.",
+        ),
+        names.TERM: (
+            f"^[0-9a-f]{{{2 * TERM_BYTES}}}$",
+            "Which leader of the streamer sent it: a fencing token. Entries older than the first"
+            " term have none.",
+        ),
+        names.TRACEPARENT: (
+            "",
+            "The record's trace, as in the W3C's Trace Context, if it belongs to one.",
+        ),
+        names.TRACESTATE: ("", "What the trace's vendors add."),
+    }
+    return {
+        "headers": {
+            "type": "object",
+            "properties": {
+                name.decode(): {"type": "string", "description": meaning}
+                | ({"pattern": pattern} if pattern else {})
+                for name, (pattern, meaning) in fields.items()
+            },
+            "required": [name.decode() for name in (names.ID, names.TYPE, names.PREV)],
+        },
+        "x-payload-field": names.DATA.decode(),
+        "description": f"Type and payload have at most {CUT_LONGER:,} bytes together.",
+    }
+
+
+def statement(heading: str) -> str:
+    """The SQL below a heading of the page, with `:name` for each parameter."""
+    below = PAGE.read_text().partition(f"\n{heading}\n")[2]
+    sql = re.findall(r"^```sql\n(.*?);?\n```", below, re.MULTILINE | re.DOTALL)[0]
+    return re.sub(r"%\((\w+)\)s", r":\1", sql)

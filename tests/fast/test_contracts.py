@@ -1,0 +1,185 @@
+"""The contracts in contracts/: made from the code, and only ever growing."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+
+from lab import contracts
+from lab.contracts import FOLDER
+from lab.contracts.growth import compared
+from lab.contracts.payloads import Schema, payloads
+from lab.contracts.stream import STREAM
+from tests.support import tips
+from unified_log.log import Data
+from unified_log.readers.handler import Handler
+
+RELEASES = sorted((FOLDER / "released").iterdir())
+STAR: Schema = {
+    "description": "What a rider said.",
+    "properties": {
+        "id": {"type": "integer", "minimum": 1},
+        "stars": {"type": "integer", "maximum": 5, "description": "The more the better."},
+        "of": {"enum": ["ride", "pilot"]},
+        "at": {"type": "string", "format": "date-time"},
+        "where": {"properties": {"x": {"type": "number"}, "y": {"type": "number"}}},
+        "words": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["id", "stars"],
+}
+
+Change = Callable[[Schema], object]
+
+
+def test_they_say_what_the_code_says() -> None:
+    there = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
+    assert there == contracts.documents(), "make docs writes them anew"
+
+
+def test_this_version_has_copies_that_later_ones_must_fit() -> None:
+    """A release begins with its number in pyproject.toml."""
+    assert contracts.version() in [path.name for path in RELEASES], "make docs writes them"
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_they_fit_every_release(release: Path) -> None:
+    assert compared(release, FOLDER) == []
+
+
+def fields(schema: Schema) -> Schema:
+    found: Schema = schema["properties"]
+    return found
+
+
+def comparison(folder: Path, name: str, was: Schema, change: Change) -> list[str]:
+    """What is said of a contract that was released, and changed since."""
+    now: Schema = json.loads(json.dumps(was))
+    change(now)
+    for place, schema in ("1.0.0", was), ("now", now):
+        (folder / place).mkdir()
+        (folder / place / name).write_text(json.dumps(schema))
+    return compared(folder / "1.0.0", folder / "now")
+
+
+@pytest.mark.proves("grows")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda it: fields(it).pop("of"), "of went"),
+        (lambda it: fields(fields(it)["where"]).pop("x"), "where: x went"),
+        (lambda it: it["required"].append("of"), "of is required, and older records lack it"),
+        (lambda it: it["required"].pop(), "stars may be missing, and older readers need it"),
+        (
+            lambda it: fields(it)["stars"].update(type="string"),
+            'stars: type was "integer", and is "string"',
+        ),
+        (lambda it: fields(it)["stars"].update(maximum=4), "stars: maximum was 5, and is 4"),
+        (lambda it: fields(it)["stars"].update(maximum=9), "stars: maximum was 5, and is 9"),
+        (lambda it: fields(it)["stars"].update(minimum=1), "stars: minimum was null, and is 1"),
+        (
+            lambda it: fields(it)["of"]["enum"].pop(),
+            'of: enum was ["ride", "pilot"], and is ["ride"]',
+        ),
+        (
+            lambda it: fields(it)["at"].update(format="date"),
+            'at: format was "date-time", and is "date"',
+        ),
+        (
+            lambda it: fields(it)["words"]["items"].update(maxLength=9),
+            'words: items was {"type": "string"}, and is {"type": "string", "maxLength": 9}',
+        ),
+        (
+            lambda it: it.update(additionalProperties=False),
+            "additionalProperties was null, and is false",
+        ),
+    ],
+)
+def test_a_change_that_is_no_growth_is_refused_with_the_type_to_add(
+    tmp_path: Path, change: Change, why: str
+) -> None:
+    assert comparison(tmp_path, "star.give.json", STAR, change) == [
+        f"star.give.json no longer fits release 1.0.0: {why}. Leave star.give as it is, and add the"
+        " type star.give.2 (docs/add-a-kind.md)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "growth",
+    [
+        lambda it: fields(it).update(tip={"type": "integer"}),
+        lambda it: fields(fields(it)["where"]).update(z={"type": "number"}),
+        lambda it: fields(it)["stars"].update(description="From 1 to 5.", examples=[5]),
+        lambda it: fields(it)["words"]["items"].update(description="Any."),
+    ],
+)
+def test_a_field_that_need_not_be_there_and_other_words_are_growth(
+    tmp_path: Path, growth: Change
+) -> None:
+    assert comparison(tmp_path, "star.give.json", STAR, growth) == []
+
+
+def test_a_type_that_is_gone_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "star.give.2.json").write_text("{}")
+    [said] = compared(tmp_path, tmp_path / "now")
+    assert "star.give.2.json no longer fits" in said
+    assert "it is gone. Leave star.give.2 as it is, and add the type star.give.3" in said
+
+
+def test_so_is_a_field_of_the_log_that_went(tmp_path: Path) -> None:
+    def headers(document: Schema) -> Any:
+        return document["components"]["messageTraits"]["entry"]["headers"]
+
+    was = json.loads((FOLDER / STREAM).read_text())
+    [said] = comparison(tmp_path, STREAM, was, lambda it: fields(headers(it)).pop("prev"))
+    assert said.startswith("log.asyncapi.json no longer fits release 1.0.0: prev went. ")
+
+
+def test_a_kind_that_is_added_has_a_contract() -> None:
+    assert payloads(tips) == {
+        "tip.create": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "tip.create",
+            "description": "What a rider gave for a ride.",
+            "type": "object",
+            "properties": {
+                "id": fields(payloads()["ride.create"])["id"],
+                "ride_id": {"type": "integer"},
+                "cents": {
+                    "type": "integer",
+                    "exclusiveMinimum": 0,
+                    "description": "Cents of a euro.",
+                    "examples": [100],
+                },
+            },
+            "required": ["id", "ride_id", "cents"],
+        }
+    }
+
+
+class Other(Data, frozen=True):
+    """Of the same type as a tip."""
+
+
+def other(record: object) -> Other:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("parse", "why"),
+    [
+        (lambda record: record, "tip.create has no contract: let the function that parses it, in"),
+        (other, "tip.create has two contracts, Tip and Other: "),
+    ],
+)
+def test_a_kind_whose_struct_is_not_clear_is_named(parse: Any, why: str) -> None:
+    class Mistaken(tips.Tips):
+        TYPES: ClassVar = {"tip.create": parse}
+
+    package = ModuleType("kinds")
+    package.__path__ = []
+    package.Tips, package.Mistaken, package.Handler = tips.Tips, Mistaken, Handler  # type: ignore[attr-defined]
+    with pytest.raises(SystemExit, match=why):
+        payloads(package)
