@@ -6,8 +6,6 @@ Their variables are in the environment before Spark starts: its workers have tho
 import base64
 import hashlib
 import hmac
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,8 +14,7 @@ from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 
-import pytest
-
+from tests.support.npm import installed
 from tests.support.world import eventually
 
 SERVER = Path(__file__).with_name("s3_server.py")
@@ -28,7 +25,7 @@ ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
-NPM_PATIENCE, NODE_PATIENCE = 300, 60  # seconds
+NODE_PATIENCE = 60  # seconds
 SIGNED = (
     "PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{at}\nx-ms-version:2021-08-06\n"
     "/{account}/{account}/{container}\nrestype:container"
@@ -82,7 +79,7 @@ def azure_variables(port: int) -> Mapping[str, str]:
 @contextmanager
 def azurite(folder: Path, port: int) -> Iterator[None]:
     """Azure's own emulator. Skips the test, with the reason, where it can't be had."""
-    program = _installed() / "node_modules/azurite/dist/src/blob/main.js"
+    program = installed(AZURITE) / "dist/src/blob/main.js"
     where = ("--blobPort", str(port), "--location", str(folder))
     server = subprocess.Popen(
         ["node", program, *where, "--silent", "--skipApiVersionCheck", "--disableTelemetry"],  # noqa: S607
@@ -94,34 +91,6 @@ def azurite(folder: Path, port: int) -> Iterator[None]:
     finally:
         server.kill()
         server.wait()
-
-
-def _installed() -> Path:
-    """Its folder in this user's cache, into which npm installs it at first use."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = cache / "rocket-rides-tests" / AZURITE.replace("@", "-")
-    if place.exists():
-        return place
-    if not (shutil.which("npm") and shutil.which("node")):
-        pytest.skip("npm, which would install Azure's emulator, is not installed")
-    anew = place.with_name(f"{place.name}.{os.getpid()}")
-    anew.mkdir(parents=True)
-    install = ("install", "--prefix", anew, "--no-audit", "--no-fund", "--ignore-scripts")
-    try:
-        subprocess.run(
-            ["npm", *install, AZURITE],  # noqa: S607
-            check=True,
-            capture_output=True,
-            timeout=NPM_PATIENCE,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        shutil.rmtree(anew, ignore_errors=True)
-        pytest.skip(f"npm can't install Azure's emulator: {error}")
-    try:
-        anew.rename(place)
-    except OSError:  # another worker was faster
-        shutil.rmtree(anew, ignore_errors=True)
-    return place
 
 
 def _answers(port: int) -> bool:
