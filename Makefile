@@ -49,7 +49,7 @@ help:
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make format  have ruff format the code, and fix what it can"
 	@echo "make bench   measure what docs/performance.md shows, in 20 minutes; ARGS=post, one part"
-	@echo "make docs    fill the pages of reference with what is made from the code"
+	@echo "make docs    write what is made from the code: the pages of reference, the contracts"
 	@echo "make wheel   build the library, unified_log, for other projects, into dist"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"

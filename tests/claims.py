@@ -269,6 +269,7 @@ CLAIMS = {
         "The mechanism imports nothing of the application.", "unified_log/spans.py", 0
     ),
     "described": Claim("Every answer matches `/openapi.json`.", "api/views.py", 0),
+    "grows": Claim("A payload only grows.", "lab/contracts/growth.py", 0),
     "few-rights": Claim(
         "Each process may change only what it is there to change.", "migrations/rights.sql", 0
     ),

@@ -44,6 +44,21 @@ def test_this_version_has_copies_that_later_ones_must_fit() -> None:
     assert contracts.version() in [path.name for path in RELEASES], "make docs writes them"
 
 
+def test_what_was_released_is_not_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contracts, "FOLDER", tmp_path)
+    contracts.write()
+    for folder in tmp_path, tmp_path / "released" / contracts.version():
+        assert {path.name: path.read_text() for path in folder.glob("*.json")} == (
+            contracts.documents()
+        )
+        (folder / STREAM).write_text("old")
+    contracts.write()
+    assert (folder / STREAM).read_text() == "old"
+    assert (tmp_path / STREAM).read_text() != "old"
+
+
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
 def test_they_fit_every_release(release: Path) -> None:
     assert compared(release, FOLDER) == []

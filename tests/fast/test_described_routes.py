@@ -7,6 +7,7 @@ from flask import Flask
 
 from api.parameters import KEY_LENGTH
 from api.views import DESCRIPTION, routes
+from consumers.receipts.verdict import GONE, TRY_AGAIN
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
@@ -24,3 +25,8 @@ def test_every_route_is_described_and_nothing_else() -> None:
 
 def test_the_limits_it_names_are_the_applications() -> None:
     assert f"{{1,{KEY_LENGTH}}}$" in DESCRIPTION.decode()
+
+
+def test_the_answers_to_a_receipt_that_it_names_are_those_that_mean_something() -> None:
+    told = json.loads(DESCRIPTION)["webhooks"]["ride.receipt"]["post"]["responses"]
+    assert told.keys() == {"2XX", "5XX", str(GONE), *map(str, TRY_AGAIN)}
