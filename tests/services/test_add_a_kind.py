@@ -1,5 +1,6 @@
 """docs/add-a-kind.md is true: a third kind of record, made as it says, counts exactly."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,12 +10,15 @@ from typing import Any, ClassVar
 import psycopg
 import pytest
 import sqlalchemy
+from jsonschema import validate
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import StaticPool
 
+from lab.contracts.payloads import payloads
 from rocket_rides.settings import PROJECT
+from tests.support import tips
 from tests.support.disasters import flush, stranded
 from tests.support.newer import Release
 from tests.support.tips import SUMS, TIP, Tips, tip
@@ -47,6 +51,10 @@ def give(world: World, *cents: int) -> None:
 
 def test_the_page_is_short() -> None:
     assert len(PAGE.split()) <= 500
+
+
+def test_its_struct_is_the_one_that_the_tests_handle() -> None:
+    assert STRUCT in inspect.getsource(tips)
 
 
 @pytest.mark.proves("third-kind")
@@ -134,7 +142,8 @@ def test_each_way_to_stage_sends_what_the_row_says(
     told = "SELECT id, type, data FROM {} ORDER BY id"
     staged = world.connection.execute(told.format("staged_log_records")).fetchall()
     assert staged == world.connection.execute(told.format("log_records")).fetchall()
-    assert len(staged) == 1
+    [(_, type_, data)] = staged
+    validate(data, payloads(tips)[type_])
     drain(world.streamer())
     reader.run_once()
     assert world.value("SELECT cents FROM tip_sums") == 100
