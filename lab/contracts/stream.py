@@ -17,40 +17,41 @@ STREAM = "log.asyncapi.json"
 PAGE = PROJECT / "docs/writing-a-consumer.md"
 FIRST = "0, or in cell N, N times 10^14"
 
-ABOUT = """\
-Each entry is one record, of whatever type: fields and values. One field holds the record's JSON, \
-which is the payload; the others are the headers. The entry's id is its place in the stream, which \
+# In Markdown.
+ABOUT = """
+Each entry is one record, of whatever type: fields and values. One field holds the record's JSON,
+which is the payload; the others are the headers. The entry's id is its place in the stream, which
 Redis gives it; a record that is sent again has another place, and all else as before.
 
-Ignore fields, members of the payload, and types that you do not know: more may come, and none goes.
+Ignore fields, members of the payload, and types that you do not know: more may come, none goes.
 """
-FOLLOW = f"""\
-A reader stands at a place in the stream, at first 0-0, and at a position, at first {FIRST}. In a \
-loop:
+FOLLOW = f"""
+A reader stands at a place in the stream, at first 0-0, and at a position, at first {FIRST}.
+In a loop:
 
 1. `XREAD COUNT n STREAMS stream place`.
-2. Then ask Postgres for `x-terms`: its answer has to be newer than the entries. Each row is a \
-term, with `last_sent`; under a term, the ids with `after < id <= upto` are this database's.
+2. Then ask Postgres for `x-terms`: its answer has to be newer than the entries. Each row is a
+   term, with `last_sent`; under a term, the ids with `after < id <= upto` are this database's.
 3. Take the entries in order. The first that fits decides:
    * A required field is missing or malformed: no record. Pass it.
-   * No row has its term (empty, if it has none), or its id is outside of that term's range: \
-another database's, or never committed. Pass it.
+   * No row has its term (empty, if it has none), or its id is outside of that term's range:
+     another database's, or never committed. Pass it.
    * `id > last_sent`: not committed yet. Stop here, and read it again later.
    * `id <= position`: sent again. Pass it.
-   * `prev > position`: a gap. The log has lost the records with `position < id <= prev`: take \
-them by `x-heal`, with `:after` your position and `:upto` its `prev`, then this one.
+   * `prev > position`: a gap. The log has lost the records with `position < id <= prev`: take
+     them by `x-heal`, with `:after` your position and `:upto` its `prev`, then this one.
    * Any other: take it, or pass it, if its type is not for you. The position is now its `id`.
-4. A read that returned fewer than n entries should have led up to the `last_sent` of the round \
-before. What lies between your position and there is a gap, too.
-5. After a read that returned nothing: if the stream is gone, or its `last-generated-id` is below \
-your place (both parts are numbers), the log was wiped or restored. Go back to 0-0.
+4. A read that returned fewer than n entries should have led up to the `last_sent` of the round
+   before. What lies between your position and there is a gap, too.
+5. After a read that returned nothing: if the stream is gone, or its `last-generated-id` is below
+   your place (both parts are numbers), the log was wiped or restored. Go back to 0-0.
 
-Keep place, position and what you made of the records in one transaction. A restore of Postgres \
+Keep place, position and what you made of the records in one transaction. A restore of Postgres
 gives positions out again: docs/writing-a-consumer.md says how to notice.
 """
-WHO = """\
-A user who may run XREAD, and XINFO STREAM, on the stream's key; and a role in Postgres that may \
-read what `x-terms` and `x-heal` name. Whoever may write to the stream can forge entries. Without \
+WHO = """
+A user who may run XREAD, and XINFO STREAM, on the stream's key; and a role in Postgres that may
+read what `x-terms` and `x-heal` name. Whoever may write to the stream can forge entries. Without
 either, read `GET /log` of the API.
 """
 
@@ -76,7 +77,7 @@ def stream(types: Iterable[str]) -> Schema:
         "channels": {
             "log": {
                 "address": "{stream}",
-                "description": ABOUT,
+                "description": ABOUT.strip(),
                 "parameters": {
                     "stream": {
                         "description": "The stream's key: STREAM_NAME of the fleet.",
@@ -91,7 +92,7 @@ def stream(types: Iterable[str]) -> Schema:
                 "action": "send",
                 "channel": {"$ref": "#/channels/log"},
                 "summary": "The streamer appends each record at least once; readers follow.",
-                "description": FOLLOW,
+                "description": FOLLOW.strip(),
                 "x-terms": statement("### Read a batch"),
                 "x-heal": statement("### Heal a gap"),
             }
@@ -99,7 +100,7 @@ def stream(types: Iterable[str]) -> Schema:
         "components": {
             "messages": {type_: message(type_) for type_ in types},
             "messageTraits": {"entry": entry()},
-            "securitySchemes": {"reader": {"type": "userPassword", "description": WHO}},
+            "securitySchemes": {"reader": {"type": "userPassword", "description": WHO.strip()}},
         },
     }
 

@@ -15,12 +15,14 @@ class Reader
     document = JSON.parse(File.read(contract))
     @follow = document['operations']['follow']
     message = document['components']['messages'].fetch(type)
-    payload = JSON.parse(File.read(File.join(File.dirname(contract), message['payload']['schema']['$ref'])))
-    abort "#{member} is no number" unless payload['properties'][member]['type'] == 'number'
+    payload = File.join(File.dirname(contract), message['payload']['schema']['$ref'])
+    described = JSON.parse(File.read(payload))['properties'].fetch(member)
+    abort "#{member} is no number" unless described['type'] == 'number'
     entry = document['components']['messageTraits']['entry']
     @field, headers = entry['x-payload-field'], entry['headers']
     @required = headers['required'] + [@field]
-    @patterns = headers['properties'].filter_map { |name, it| [name, Regexp.new(it['pattern'])] if it['pattern'] }
+    fields = headers['properties'].select { |_, field| field.key?('pattern') }
+    @patterns = fields.transform_values { |field| Regexp.new(field['pattern']) }
     @redis = Redis.new(path: socket)
     @stream, @psql, @type, @member = stream, [psql, '-XAtq', '-F', "\t", url], message['name'], member
     @place, @position, @known, @total = '0-0', Integer(position), 0, BigDecimal(0)
