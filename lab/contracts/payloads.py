@@ -64,7 +64,7 @@ def of_struct(type_: str, struct: type[msgspec.Struct]) -> Schema:
 def receipt() -> Schema:
     """The contract of a receipt, which `api/openapi.json` describes as a webhook."""
     defined = json.loads((PROJECT / "api/openapi.json").read_text())["components"]["schemas"]
-    return contract(RECEIPT, inlined(defined["Receipt"], defined))
+    return contract(RECEIPT, inlined(defined["ReceiptMessage"], defined))
 
 
 def contract(type_: str, schema: Schema) -> Schema:

@@ -165,7 +165,7 @@ def test_a_kind_that_is_added_has_a_contract() -> None:
                 "cents": {
                     "type": "integer",
                     "exclusiveMinimum": 0,
-                    "description": "Cents of a euro.",
+                    "description": "Euro cents.",
                     "examples": [100],
                 },
             },

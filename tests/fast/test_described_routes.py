@@ -23,6 +23,16 @@ def test_every_route_is_described_and_nothing_else() -> None:
     assert served == described
 
 
+def test_no_name_in_it_is_there_twice() -> None:
+    """The later one would take the place of the first."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        assert len(dict(pairs)) == len(pairs), pairs
+        return dict(pairs)
+
+    json.loads(DESCRIPTION, object_pairs_hook=once)
+
+
 def test_the_limits_it_names_are_the_applications() -> None:
     assert f"{{1,{KEY_LENGTH}}}$" in DESCRIPTION.decode()
 

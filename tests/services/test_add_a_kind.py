@@ -172,7 +172,8 @@ class Newer(Tips):
 SECOND = """
     CREATE TABLE tips_2 (LIKE tips INCLUDING ALL);
     SELECT attach('tips_2', 'id', 'tip.create.2',
-        $$jsonb_build_object('id', id, 'cents', cents, 'currency', 'EUR'::text)$$, stages => true)
+        $$jsonb_build_object('id', id, 'ride_id', ride_id, 'cents', cents, 'in', 'EUR'::text)$$,
+        stages => true)
 """
 
 

@@ -32,14 +32,11 @@ class Tip(Data, frozen=True):
     """What a rider gave for a ride."""
 
     ride_id: int
-    cents: Annotated[int, msgspec.Meta(gt=0, description="Cents of a euro.", examples=[100])]
-
-
-decode = msgspec.json.Decoder(Tip).decode
+    cents: Annotated[int, msgspec.Meta(gt=0, description="Euro cents.", examples=[100])]
 
 
 def tip(record: Record) -> Tip:
-    return parse_data(record, decode, "tip")
+    return parse_data(record, msgspec.json.Decoder(Tip).decode, "tip")
 
 
 class Tips(Handler):
