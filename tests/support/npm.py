@@ -13,7 +13,7 @@ PATIENCE = 300  # seconds
 def installed(package: str) -> Path:
     """The folder of a package, such as "azurite@3.37.0". Skips the test where it can't be had."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = cache / "rocket-rides-tests" / package.replace("@", "-").replace("/", "-")
+    place = cache / "rocket-rides-tests" / package.strip("@").replace("/", "-").replace("@", "-")
     found = place / "node_modules" / package.rpartition("@")[0]
     if place.exists():
         return found
