@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import trustme
+from jsonschema import validate
 from standardwebhooks import Webhook
 
+from api.views import DESCRIPTION
 from consumers.receipts.connections import OLDEST
 from consumers.receipts.courier import LONGEST_BODY, LOST
 from consumers.receipts.interim import MOST
@@ -75,6 +77,12 @@ def test_a_receipt_is_one_post_that_the_library_verifies_by_the_new_secret_and_b
         verified = Webhook(secret).verify(request.body, request.headers)
         assert verified == json.loads(receipt().body())
     assert abs(int(request.headers["webhook-timestamp"]) - time.time()) < 5
+    described = json.loads(DESCRIPTION)["webhooks"]["ride.receipt"]["post"]
+    for header in described["parameters"]:
+        assert header["name"] in request.headers or not header.get("required")
+        if value := request.headers.get(header["name"]):
+            validate(value, header["schema"])
+    assert request.headers["content-type"] in described["requestBody"]["content"]
 
 
 def test_the_status_decides_and_the_connection_is_kept(
