@@ -36,7 +36,7 @@ PAGE = text("""
            (SELECT term FROM terms ORDER BY after DESC LIMIT 1) AS term
     FROM (
         SELECT last_sent_id AS last_sent,
-               concat('/', CAST(:database AS text), '/cells/', cell_start() / 100000000000000) AS source
+               CAST(:database AS text) || cell_start() / 100000000000000 AS source
         FROM streamer_state ORDER BY version DESC LIMIT 1
     ) state
     CROSS JOIN LATERAL (
@@ -132,7 +132,7 @@ def page(connection: Connection, asked: Asked) -> Response:
     """
     connection.execution_options(isolation_level="READ COMMITTED")
     after, limit = asked.after or 0, asked.limit or MOST
-    database = quote(driver(connection).info.dbname, safe="")
+    database = f"/{quote(driver(connection).info.dbname, safe='')}/cells/"
     values = {**asked._asdict(), "after": after, "limit": limit, "database": database}
     found = connection.execute(PAGE, values).one_or_none()
     if found is None:

@@ -1,16 +1,18 @@
 """`GET /log`: settled records of all kinds, in order, for readers outside of this project."""
 
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from api import feed
 from api.feed import Asked, OtherHistory
-from tests.support.api import Api, is_problem
+from tests.support.api import OTHER_HISTORY, Api, is_problem
 from tests.support.disasters import stranded
 from tests.support.engine import opened
 from tests.support.world import World, drain, take, transaction
@@ -19,6 +21,12 @@ from unified_log.repair import repair
 FOR_EVER = "max-age=31536000, immutable"
 RECORDS = "SELECT id::text, type, data::text FROM log_records WHERE id > %s ORDER BY id"
 TERM = "0123456789abcdef"
+MANY = (
+    "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, 20000)",
+    "INSERT INTO ratings (ride_id, stars) SELECT id, 5 FROM rides",
+    "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)",
+    f"INSERT INTO terms VALUES (cell_start(), '{TERM}')",
+)
 
 
 def exact(text: str) -> Any:
@@ -174,7 +182,7 @@ def test_a_reader_of_another_history_is_told_and_no_cache_keeps_that(
 ) -> None:
     for query in (f"after={end + 1000}", f"after={end}&term={TERM}", f"after=0&term={TERM}"):
         answer = live.client.get(f"/log?{query}")
-        assert is_problem(answer, 410, "/openapi.json#other-history")
+        assert is_problem(answer, 410, OTHER_HISTORY)
         assert answer.headers["cache-control"] == "no-store"
 
 
@@ -232,3 +240,22 @@ def test_where_the_streamers_state_is_lost_it_says_so(live: Api, module_world: W
         meanwhile.commit()
     assert is_problem(answer, 503)
     assert "streamer_state is empty" in answer.json()["detail"]
+
+
+PLANS = "SELECT set_config('plan_cache_mode', :mode, false)"
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_a_page_reads_its_own_rows_alone(world: World, mode: str) -> None:
+    """Amid tables without statistics, which the planner knows nothing of."""
+    for statement in MANY:
+        world.connection.execute(statement)
+    values = {"after": world.start + 5000, "limit": 1000, "database": "", "types": None}
+    explained = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {feed.PAGE.text}")
+    with opened(world) as database, database.connect() as connection:
+        connection.execute(text(PLANS), {"mode": mode})
+        for types in (None, ["rating.create"]):
+            asked = {**values, "types": types, "term": TERM}
+            [plan] = connection.execute(explained, asked).scalar_one()
+            assert not re.search("Bitmap|'(Incremental )?Sort'", str(plan))
+            assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 100
