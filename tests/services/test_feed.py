@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from psycopg import IsolationLevel
 from sqlalchemy import text
 
 from api import feed
@@ -240,6 +241,20 @@ def test_where_the_streamers_state_is_lost_it_says_so(live: Api, module_world: W
         meanwhile.commit()
     assert is_problem(answer, 503)
     assert "streamer_state is empty" in answer.json()["detail"]
+
+
+def test_whoever_writes_meanwhile_has_no_conflict_with_it(world: World) -> None:
+    """Not even a writer that has read what another, who has committed, wrote since."""
+    world.send(1)
+    with transaction(world) as writer, transaction(world) as other:
+        for each in (writer, other):
+            each.isolation_level = IsolationLevel.SERIALIZABLE
+        writer.execute("SELECT count(*) FROM rides")
+        other.execute("INSERT INTO rides (distance) VALUES (2)")
+        other.commit()
+        assert asked(world, 0, None) == 1
+        writer.execute("INSERT INTO ratings (ride_id, stars) SELECT min(id), 5 FROM rides")
+        writer.commit()
 
 
 PLANS = "SELECT set_config('plan_cache_mode', :mode, false)"
