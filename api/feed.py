@@ -134,7 +134,8 @@ def page(connection: Connection, asked: Asked) -> Response:
     after, limit = asked.after or 0, asked.limit or MOST
     database = f"/{quote(driver(connection).info.dbname, safe='')}/cells/"
     values = {**asked._asdict(), "after": after, "limit": limit, "database": database}
-    found = connection.execute(PAGE, values).one_or_none()
+    with connection.begin():  # a roll-back would have psycopg prepare all statements anew
+        found = connection.execute(PAGE, values).one_or_none()
     if found is None:
         raise ServiceUnavailable("streamer_state is empty; the streamer says how to restore it")
     if found.unknown is not None:
