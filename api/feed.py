@@ -70,7 +70,6 @@ PAGE = text("""
     ) page
 """)
 
-
 TERM = re.compile(r"[0-9a-f]{16}")
 TYPE = re.compile(r"[a-z0-9_.]{1,57}")
 
