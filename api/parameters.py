@@ -102,20 +102,26 @@ def idempotency_key() -> str | None:
     return key
 
 
+def in_query(name: str) -> str | None:
+    """The query's parameter of this name, if any. Raises UnprocessableEntity when it is twice."""
+    given = request.args.getlist(name)
+    if len(given) > 1:
+        raise UnprocessableEntity(f"{name} is given more than once")
+    return given[0] if given else None
+
+
 def moment(name: str) -> datetime:
     """The query's parameter of this name, a time as in RFC 3339, in UTC.
 
     Raises UnprocessableEntity, with a message for the client.
     """
-    given = request.args.getlist(name)
-    if not given:
+    given = in_query(name)
+    if given is None:
         raise UnprocessableEntity(f"{name} is missing")
-    if len(given) > 1:
-        raise UnprocessableEntity(f"{name} is given more than once")
     try:
-        return moment_of(given[0])
+        return moment_of(given)
     except ValueError:
-        hint = " (in a URL, + is written %2B)" if " " in given[0] else ""
+        hint = " (in a URL, + is written %2B)" if " " in given else ""
         raise UnprocessableEntity(
             f"{name} must be a time as in RFC 3339, such as 2026-03-28T20:00:00Z{hint}"
         ) from None

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException, InternalServerError, MethodNotAllowed, NotFound
 from werkzeug.http import HTTP_STATUS_CODES
 
-from api import booking
+from api import booking, feed
 from api.database import NoConnection, cause
 from api.writing import TryLater
 from rocket_rides.revisions import refusal
@@ -29,12 +29,14 @@ class Kind(NamedTuple):
 
 
 KEY_REUSED = Kind("/openapi.json#key-reused", "The Idempotency-Key was already used")
+OTHER_HISTORY = Kind("/openapi.json#other-history", "The log has another history")
 
 
 def answer_errors(app: Flask) -> None:
     """Make `app` answer every exception with a problem."""
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(booking.KeyReused, _key_reused)
+    app.register_error_handler(feed.OtherHistory, _other_history)
     app.register_error_handler(TryLater, _try_later)
     app.register_error_handler(NoConnection, _no_connection)
     app.register_error_handler(DBAPIError, _unavailable)
@@ -46,6 +48,7 @@ def problem(status: int, detail: str, kind: Kind | None = None) -> Response:
     response = jsonify(type=kind.type, title=kind.title, status=status, detail=detail)
     response.status_code = status
     response.mimetype = "application/problem+json"
+    response.headers["Cache-Control"] = "no-store"  # caches may keep a 404 or a 410
     if status == 503:
         response.headers["Retry-After"] = RETRY_AFTER
     return response
@@ -64,7 +67,7 @@ def _sentence(error: HTTPException) -> str:
     if isinstance(error, InternalServerError):
         return "the application failed; its log says why"
     if isinstance(error, NotFound) and error is request.routing_exception:
-        return "there is no such path; try /rides, /consumers, /hours or /openapi.json"
+        return "there is no such path; try /rides, /consumers, /hours, /log or /openapi.json"
     if isinstance(error, MethodNotAllowed):
         return f"use {' or '.join(sorted(error.valid_methods or []))} here"
     return error.description or PHRASES[error.code or 500]
@@ -73,6 +76,10 @@ def _sentence(error: HTTPException) -> str:
 def _key_reused(_: booking.KeyReused) -> Response:
     detail = "this Idempotency-Key was already used for a ride of another distance"
     return problem(422, detail, KEY_REUSED)
+
+
+def _other_history(reason: feed.OtherHistory) -> Response:
+    return problem(410, str(reason), OTHER_HISTORY)
 
 
 def _try_later(reason: TryLater) -> Response:

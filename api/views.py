@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import RowMapping, Select, func, select, true
 from werkzeug.exceptions import ServiceUnavailable
 
-from api import booking, consumers, parameters, periods, rating
+from api import booking, consumers, feed, parameters, periods, rating
 from api.consumers import Answer
 from api.database import Database
 from api.rating import NoSuchRide
@@ -113,6 +113,14 @@ def show_hours() -> Answer:
 def show_days() -> Answer:
     """The same for days, in UTC."""
     return _sums(periods.DAY)
+
+
+@routes.get("/log")
+def show_log() -> Response:
+    """A page of the log's records, in order, and where the next one is."""
+    asked = feed.asked_for()
+    with database().connect() as connection:
+        return feed.page(connection, asked)
 
 
 @routes.get("/healthz")

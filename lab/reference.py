@@ -110,19 +110,6 @@ def routes() -> str:
     )
 
 
-def refusals() -> str:
-    """Each refusal of POST /rides that has a description of its own there."""
-    taken = DESCRIBED["paths"]["/rides"]["post"]["responses"]
-    return table(
-        ["status", "when"],
-        (
-            [status, response["description"]]
-            for status, response in taken.items()
-            if "description" in response and int(status) >= 400
-        ),
-    )
-
-
 def problems() -> str:
     kinds = DESCRIBED["components"]["schemas"]["ProblemType"]["oneOf"]
     return table(["`type`", "meaning"], ([f"`{it['const']}`", it["description"]] for it in kinds))
@@ -132,7 +119,7 @@ PAGES: dict[str, Blocks] = {
     "docs/settings.md": {"settings": settings},
     "docs/metrics.md": {"metrics": metrics},
     "docs/schema.md": {"tables": tables},
-    "docs/api.md": {"routes": routes, "refusals": refusals, "problems": problems},
+    "docs/api.md": {"routes": routes, "problems": problems},
 }
 
 

@@ -21,7 +21,8 @@ GRANT INSERT, UPDATE, DELETE ON receipts, receipts_state, receipts_workers TO re
 -- ------------------------------------------------------------------ the API
 GRANT SELECT ON schema_versions, rides, ratings, log_records, idempotency_keys,
     current_checkpoints, consumer_states, resets, held_out_records, rating_sums, streamer_state,
-    rollup_state, ride_minutes, set_aside_minutes, receipts, receipts_state, receipts_done TO api;
+    rollup_state, ride_minutes, set_aside_minutes, receipts, receipts_state, receipts_done,
+    log_kinds, terms TO api;
 GRANT INSERT (distance) ON rides TO api;
 GRANT INSERT (ride_id, stars) ON ratings TO api;
 GRANT EXECUTE ON FUNCTION stage TO api;

@@ -268,6 +268,9 @@ CLAIMS = {
     "mechanism": Claim(
         "The mechanism imports nothing of the application.", "unified_log/spans.py", 0
     ),
+    "feed": Claim(
+        "`GET /log` has each settled record once, in order, and nothing else.", "api/feed.py", 0
+    ),
     "described": Claim("Every answer matches `/openapi.json`.", "api/views.py", 0),
     "grows": Claim("A payload only grows.", "lab/contracts/growth.py", 0),
     "few-rights": Claim(

@@ -30,7 +30,7 @@ Measure = Callable[[Stand], Sequence[Figure | Table]]
 
 # Each is a module, which has a function `measure`.
 PARTS = ["post", "drain", "consume", "backlog", "latency", "receipts", "idle", "nights", "setup"]
-PARTS += ["late", "groups"]
+PARTS += ["late", "feed", "groups"]
 PARTS += ["cells"]  # which need HAProxy
 BUSY = 10.0  # percent of all cores that other processes may take when a part begins
 LOOK = 1.0  # seconds over which that is measured

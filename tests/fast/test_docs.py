@@ -42,6 +42,7 @@ OTHERS = {
     "report.html",
     "result.json",
     "long_rides.py",
+    "ride_total.py",
     "migrations/versions/0012_tips.sql",
     "0012_tips.py",
 }

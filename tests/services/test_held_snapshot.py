@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Select, TextClause
 from sqlalchemy.dialects import postgresql
 
-from api import booking, consumers, periods, views
+from api import booking, consumers, feed, periods, views
 from api.tables import rides
 from consumers.ratings import stars
 from consumers.receipts import statements
@@ -57,6 +57,7 @@ DELIVERED = f"""
 STAGE = "INSERT INTO staged_log_records (id, type, data) VALUES (%s, 'ride.create', '{}')"
 SWEPT = {"worker": "w", "page": 10}
 TAKEN = {"most": 1, "quarantined": 1, "room": 1, "begin_at": None, "lease": None, "seconds": 1.0}
+FEED = {"after": 0, "term": TERM, "limit": 10, "types": "{ride.create}", "database": ""}
 BROUGHT = {"rides": [], "traceparents": [], "tracestates": [], "worker": "w"}
 WEBHOOK_ID = """
     SELECT webhook_id(salt, id, distance, created_at) FROM rides CROSS JOIN receipts_state
@@ -135,6 +136,7 @@ def hot(world: World, at: int) -> dict[str, Hot]:
         "receipts are complete": Hot(JOINING, statements.COMPLETE, {"page": 10}),
         "the page looks": Hot(JOINING, asking_postgres.FACTS, {"limit": 100}),
         "clients ask for the readers": Hot(INDEXED, consumers.CONSUMERS),
+        "clients read the feed": Hot(INDEXED, text(feed.PAGE.bindparams(**FEED))),
         "clients ask for hours": Hot(INDEXED, text(periods.HOUR.sums(NO_TIME))),
         "clients ask for a receipt": Hot(INDEXED, text(views.RECEIPT.where(rides.c.id == start))),
     }

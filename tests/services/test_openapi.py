@@ -15,7 +15,7 @@ from schemathesis.specs.openapi import checks
 
 from api.views import DESCRIPTION
 from rocket_rides.settings import PROJECT
-from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api
+from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, OTHER_HISTORY, Api
 from tests.support.rollup import hurry, lead
 from tests.support.world import World, transaction
 
@@ -75,12 +75,13 @@ def check_against_description(case: Case, answer: Any) -> None:
 
     A valid request may be refused because an earlier example used its key for another distance:
     that equal keys mean equal rides, a schema can't say; nor that `from` comes before `to`, by at
-    most 31 days.
+    most 31 days; nor what was sent, in which term, and which types there are.
     """
-    problem = answer.json() if answer.status_code in (400, 422) else {}
+    problem = answer.json() if answer.status_code in (400, 410, 422) else {}
     reused = problem.get("type") == KEY_REUSED
     no_range = str(problem.get("detail")).startswith(NO_RANGE)
-    refused = reused or no_range
+    not_there = answer.status_code == 410 or str(problem.get("detail")).startswith("type must be")
+    refused = reused or no_range or not_there
     case.validate_response(
         answer, excluded_checks=[checks.positive_data_acceptance] if refused else []
     )
@@ -102,7 +103,7 @@ def test_it_is_served_as_it_is_written_and_valid(live: Api) -> None:
 
 
 def test_every_type_of_problem_is_explained_where_it_points(live: Api) -> None:
-    for kind in (KEY_REUSED, NOT_TAKEN, MAYBE_TAKEN):
+    for kind in (KEY_REUSED, OTHER_HISTORY, NOT_TAKEN, MAYBE_TAKEN):
         path, _, anchor = kind.partition("#")
         described = live.client.get(path).json()["components"]["schemas"]["ProblemType"]["oneOf"]
         [explained] = [one for one in described if one.get("$anchor") == anchor]
@@ -132,7 +133,7 @@ def test_being_unavailable_is_as_described(live: Api, module_world: World) -> No
     with transaction(module_world) as blocker:
         blocker.execute("LOCK TABLE rides, checkpoints, schema_versions, ride_minutes")
         of_ride = ("/rides/{ride_id}", "/rides/{ride_id}/receipt")
-        for path in (*of_ride, "/consumers", "/hours", "/days", "/readyz"):
+        for path in (*of_ride, "/consumers", "/hours", "/days", "/log", "/readyz"):
             answer = live.client.get(path.replace("{ride_id}", ride), params=A_DAY)
             assert answer.status_code == 503
             is_as_described(path, "GET", answer, ride_id=int(ride))

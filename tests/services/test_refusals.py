@@ -82,7 +82,7 @@ def test_with_no_more_rights_than_it_needs_it_works(limited: Api, world: World) 
         assert limited.post("5", **headers).status_code == 201
         assert world.value(ARMED) == 0  # the ride has rung
     ride = f"/rides/{world.start + 1}"
-    asked = (ride, f"{ride}/receipt", "/consumers", f"/hours?{A_DAY}", f"/days?{A_DAY}")
+    asked = (ride, f"{ride}/receipt", "/consumers", f"/hours?{A_DAY}", f"/days?{A_DAY}", "/log")
     assert {path: limited.client.get(path).status_code for path in asked} == dict.fromkeys(
         asked, 200
     )
@@ -225,7 +225,7 @@ def test_a_database_without_the_schema_is_told_as_by_the_probe(
     with fresh_world(postgres, redis, tmp_path, {}) as world:
         api = Api(world)
         of_a_day = (f"/hours?{A_DAY}", f"/days?{A_DAY}")
-        paths = ("/consumers", *of_a_day, "/rides/1", "/rides/1/receipt", "/readyz")
+        paths = ("/consumers", "/log", *of_a_day, "/rides/1", "/rides/1/receipt", "/readyz")
         answers = [api.client.get(path) for path in paths] + [api.post(), api.post(**KEY)]
         for answer in answers:
             assert answer.status_code == 503

@@ -112,6 +112,7 @@ def test_the_api(counted: Counting) -> None:
             "a POST under a key": counted.asked(keyed),
             "the same POST again": counted.asked(keyed),
             "`GET /consumers`": counted.asked(lambda: api.client.get("/consumers")),
+            "`GET /log`": counted.asked(lambda: api.client.get("/log")),
         }
     api.client.close()
     assert found == {what: TABLE.get(what) for what in found}

@@ -43,6 +43,17 @@ def test_a_ride_is_found_in_its_cell_however_the_api_lets_its_path_be_written(
     assert {httpx.get(url).status_code for _ in range(4)} == {200}
 
 
+def test_a_feed_goes_on_in_the_cell_of_its_position(cells: Cells) -> None:
+    for cell, world in enumerate(cells.worlds):
+        first = world.send(1)[0] - 1
+        for _ in range(4):
+            page = cells.client.get("/log", params={"after": first})
+            [event] = page.json()
+            assert event["source"].endswith(f"/cells/{cell}")
+            assert cells.client.get(f"/log{page.links['next']['url']}").json() == []
+    assert cells.client.get("/log?limit=1").json()[0]["source"].endswith("/cells/0")
+
+
 def test_a_cell_that_is_down_takes_no_other_along(own_cells: Cells) -> None:
     cells = own_cells
     cells.move("80-ff", 1)

@@ -27,10 +27,9 @@ TRUE = """
 
 
 def example() -> str:
-    """The first block of Python on the page."""
-    shown = re.search(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert shown
-    return shown[1]
+    """The handler, which is the second block of Python on the page."""
+    _, shown = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return str(shown)
 
 
 def test_the_example_is_short() -> None:

@@ -17,6 +17,7 @@ PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/
 # Those that RFC 9110 renamed.
 RENAMED = {413: "Content Too Large", 422: "Unprocessable Content"}
 KEY_REUSED = "/openapi.json#key-reused"
+OTHER_HISTORY = "/openapi.json#other-history"
 NOT_TAKEN = "/openapi.json#ride-not-taken"
 MAYBE_TAKEN = "/openapi.json#ride-maybe-taken"
 # The beginnings of requests, as bytes.

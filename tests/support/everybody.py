@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOTALS = ("consumer0", "consumer1")
 RIDES = ("5", "0.001", "99999.999", "12.5")
 HOURS = "/hours?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
-ANSWERS = ("/consumers", HOURS, "/rides/{first}", "/rides/{first}/receipt", "/readyz")
+ANSWERS = ("/consumers", "/log", HOURS, "/rides/{first}", "/rides/{first}/receipt", "/readyz")
 
 
 def at_work(world: World, staff: Staff) -> None:

@@ -13,6 +13,7 @@ pruning = partial(Mutant, file="api/pruning.py", tests="services/test_pruning.py
 periods = partial(
     Mutant, file="api/periods.py", tests="fast/test_any_period.py services/test_hours.py"
 )
+feed = partial(Mutant, file="api/feed.py", tests="services/test_feed.py")
 app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
 standings = partial(
     Mutant, file="migrations/versions/0010_schema.sql", tests="services/test_lag.py"
@@ -207,5 +208,40 @@ SELECT :key, distance, id FROM ride
         "wait_event = 'ClientRead'",
         file="unified_log/standby.py",
         tests="services/test_leader.py::test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby",
+    ),
+    feed("the feed has what is not settled", " AND id <= last_sent\n", "\n"),
+    feed("the feed is in no order", "ORDER BY id LIMIT :limit", "LIMIT :limit"),
+    feed(
+        "the feed goes from a full page to the end",
+        "found.last if is_full else found.last_sent",
+        "found.last_sent",
+    ),
+    feed(
+        "the feed does not go on from an empty page",
+        "found.last if is_full else found.last_sent",
+        "found.last or after",
+    ),
+    feed("a cache keeps the feed's last page", "if is_full and asked.term", "if asked.term"),
+    feed("a cache keeps a page of any history", "if is_full and asked.term", "if is_full"),
+    feed(
+        "the feed believes a term that it does not know",
+        "            -1\n",
+        "            last_sent\n",
+    ),
+    feed(
+        "an earlier term goes on to the end of the feed",
+        "least(last_sent, (SELECT min(after) FROM terms WHERE after > mine.after))",
+        "last_sent",
+    ),
+    feed(
+        "the feed conflicts with those who write",
+        '    connection.execution_options(isolation_level="READ COMMITTED")\n',
+        "",
+    ),
+    feed(
+        "caches keep that a reader is of another history",
+        '    response.headers["Cache-Control"] = "no-store"  # caches may keep a 404 or a 410\n',
+        "",
+        file="api/problems.py",
     ),
 ]
