@@ -55,6 +55,7 @@ class OpenTable(NamedTuple):
 
 def opened(place: str) -> OpenTable:
     """The table in a warehouse. Raises Unavailable if it can't be read, or is not one cell's."""
+    from analytics.versions import commits
     from analytics.warehouse import Warehouse
 
     try:
@@ -63,7 +64,7 @@ def opened(place: str) -> OpenTable:
         if (newest := warehouse.committed_run()) is None:
             raise Unavailable(f"{place} has no table of rides that a reconciliation has written")
         ledger = table.ledger(newest.ledger)
-        at = next(at for at, each in table.commits() if each == newest)
+        at = next(at for at, each in commits(table.store) if each == newest)
         files = table.files()
     except Broken as error:
         raise Unavailable(f"{place} can't be believed: {error}") from None

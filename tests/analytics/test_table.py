@@ -15,7 +15,8 @@ from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 from analytics.result import Tally
 from analytics.store import Store
-from analytics.table import MANY
+from analytics.tidying import MANY
+from analytics.versions import committed_runs, strangers
 from analytics.warehouse import Warehouse
 from tests.support.object_stores import root_of
 from tests.support.warehouse import (
@@ -88,7 +89,7 @@ def test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes(tmp_pat
     assert (merged.rides, merged.first, merged.last) == (MANY + 1, 2, MANY + 2)
     read = parquet.read(table(tmp_path).store, [merged[:2]], 0, BLOCK)
     assert [*read.ids] == [*range(2, MANY + 3)]
-    assert table(tmp_path).strangers() == []
+    assert strangers(table(tmp_path).store) == []
     earlier = delta(tmp_path)
     earlier.load_as_version(before)
     assert earlier.to_pyarrow_table().num_rows == MANY + 1
@@ -128,7 +129,7 @@ def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:
     assert on_disk(place) == named(place)
     assert not [*(place / "rides").glob("probe-*/_delta_log/*")]
     assert content(place) == ledger.total
-    assert [each.run for each in table(place).committed_runs()] == [3]
+    assert [each.run for each in committed_runs(table(place).store)] == [3]
     assert table(place).run == 3
 
 
@@ -140,7 +141,7 @@ def test_another_retention_takes_effect(place: Path) -> None:
         warehouse.tidy()
         found = delta(place)
         assert set(found.metadata().configuration.values()) == {f"interval {days} days"}
-    assert [each.run for each in table(place).committed_runs()] == []
+    assert [each.run for each in committed_runs(table(place).store)] == []
 
 
 def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:

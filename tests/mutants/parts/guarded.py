@@ -20,8 +20,8 @@ MUTANTS = [
     ),
     evidence(
         "nobody looks for other writers",
-        "if strangers := warehouse.table.strangers():",
-        "if strangers := list[str]():",
+        "if others := strangers(warehouse.table.store):",
+        "if others := list[str]():",
         tests="analytics/test_foreign_commits.py::"
         "test_what_another_writer_has_changed_is_told_with_its_version_and_read_again",
     ),

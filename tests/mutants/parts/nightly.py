@@ -16,6 +16,8 @@ rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehou
 extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
+tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
+probe = partial(Mutant, file="analytics/probe.py", tests="analytics/test_object_store.py")
 anywhere = partial(Mutant, file="analytics/table.py", tests="analytics/test_object_store.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 
@@ -77,7 +79,7 @@ MUTANTS = [
         "said}, 0, carried)",
         "said}, 0, [])",
     ),
-    table(
+    tidying(
         "what a crash has left behind stays",
         "vacuum(UNNAMED, full=True)",
         "vacuum(UNNAMED)",
@@ -89,7 +91,7 @@ MUTANTS = [
         'properties = CommitProperties({"reconciliation": said}, 9)',
         tests="analytics/test_object_store.py::test_of_eight_who_commit_at_once_one_wins",
     ),
-    anywhere(
+    probe(
         "a store that takes a version twice is used",
         "if len(refused) < RACERS - 1:",
         "if False:",
