@@ -31,7 +31,7 @@ from tests.support.object_stores import (
     s3_server,
 )
 from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, write
-from tests.support.world import World
+from tests.support.world import World, eventually
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
 
@@ -208,18 +208,24 @@ def winners(racers: list[Warehouse], held: Ledger) -> int:
         return sum(pool.map(committed, range(len(racers))))
 
 
-def test_of_eight_who_create_a_table_at_once_one_wins(
+def test_who_creates_a_table_too_late_commits_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although all have looked, and found none, before the first one has it."""
-    with s3_server(tmp_path / "s3", "--slow") as variables:
+    """Although it has looked, and found none; meanwhile the other has created it, and committed."""
+    place = tmp_path / "s3"
+    with s3_server(place, "--first-waits") as variables, ThreadPoolExecutor(1) as threads:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        (tmp_path / "s3" / "bucket").mkdir()
-        racers = [Warehouse("s3://bucket/here") for _ in range(8)]
-        assert {each.table.run for each in racers} == {0}
-        assert winners(racers, Ledger()) == 1
-        racers[0].make_ready()
+        (place / "bucket").mkdir()
+        late, early = (Warehouse("s3://bucket/here") for _ in range(2))
+        try:
+            waiting = threads.submit(winners, [late], Ledger())
+            eventually((place / ".waits").exists, "the late one's put")
+            assert winners([early], Ledger()) == 1
+        finally:
+            (place / ".go").touch()
+        assert waiting.result() == 0
+        assert len(Warehouse("s3://bucket/here").table.files()) == 1
 
 
 def test_a_store_that_takes_a_version_twice_is_refused(

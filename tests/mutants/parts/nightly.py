@@ -91,6 +91,14 @@ MUTANTS = [
         'properties = CommitProperties({"reconciliation": said}, 9)',
         tests="analytics/test_object_store.py::test_of_eight_who_commit_at_once_one_wins",
     ),
+    Mutant(
+        "who creates a table too late changes the one that is there",
+        "commit_properties=ONCE, **properties",
+        "**properties",
+        file="analytics/committing.py",
+        tests="analytics/test_object_store.py::"
+        "test_who_creates_a_table_too_late_commits_nothing",
+    ),
     probe(
         "a store that takes a version twice is used",
         "if len(refused) < RACERS - 1:",
