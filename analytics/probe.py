@@ -22,6 +22,7 @@ def require_one_winner(store: Store) -> None:
     What a crash leaves of a table that they create is vacuumed with other files that the log does
     not name.
     """
+
     def race(root: str) -> DeltaError | None:
         try:
             create(root)

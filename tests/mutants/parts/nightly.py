@@ -16,10 +16,12 @@ rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehou
 extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
+parquet = partial(Mutant, file="analytics/parquet.py")
 tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
 probe = partial(Mutant, file="analytics/probe.py", tests="analytics/test_object_store.py")
 anywhere = partial(Mutant, file="analytics/table.py", tests="analytics/test_object_store.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
+MERGED = "test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes"
 
 MUTANTS = [
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
@@ -84,6 +86,45 @@ MUTANTS = [
         "vacuum(UNNAMED, full=True)",
         "vacuum(UNNAMED)",
     ),
+    tidying(
+        "the files of a day that has few are merged",
+        "if files > MANY]",
+        "if files > 1]",
+        tests=f"analytics/test_table.py::{MERGED}",
+    ),
+    tidying(
+        "what is merged is not on disk",
+        "file.path for file in table.files() if file.path not in before",
+        "",
+        tests=f"analytics/test_table.py::{MERGED}",
+    ),
+    anywhere(
+        "a store that does not give out a log has a broken one",
+        "                self.store.read(info.path)\n",
+        "                pass\n",
+        tests="analytics/test_object_store.py::"
+        "test_a_store_that_no_longer_gives_out_a_log_is_not_reached",
+    ),
+    Mutant(
+        "the folder above a new table is not on disk",
+        "    yield os.pardir  # the root may be new\n",
+        "",
+        file="analytics/store.py",
+        tests="analytics/test_table.py::test_all_is_on_disk_before_the_next_relies_on_it",
+    ),
+    parquet(
+        "a damaged file is the store's fault",
+        "_require_rides(store.read(path))",
+        "store.read(path)",
+        tests="analytics/test_warehouse.py::test_a_damaged_warehouse_is_refused_with_the_way_out",
+    ),
+    parquet(
+        "what the store does not give out is a damaged file",
+        'raise OSError(f"{store.root}: {why}") from None',
+        'raise ValueError(f"{NO_RIDES}{why}") from None',
+        tests="analytics/test_object_store.py::"
+        "test_what_the_store_refuses_to_read_is_not_called_damaged",
+    ),
     anywhere(
         "of eight who commit at once all win",
         "carried = [Transaction(APP, committed.run)]\n"
@@ -96,8 +137,7 @@ MUTANTS = [
         "commit_properties=ONCE, **properties",
         "**properties",
         file="analytics/committing.py",
-        tests="analytics/test_object_store.py::"
-        "test_who_creates_a_table_too_late_commits_nothing",
+        tests="analytics/test_object_store.py::test_who_creates_a_table_too_late_commits_nothing",
     ),
     probe(
         "a store that takes a version twice is used",
