@@ -114,9 +114,11 @@ class Table:
         rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
         names = ("path", "size_bytes", "num_records", "min.id", "max.id", "partition.day")
         files = [File(*map(row.get, names)) for row in rows]
-        for file in files:
+        for file, row in zip(files, rows, strict=True):
             if None in file:  # another writer may leave them out
                 raise Broken(f"{printable(file.path)} has no statistics")
+            if row.get("null_count.id"):  # no block has these
+                raise Broken(f"{printable(file.path)} has rides without ids")
         return files
 
     def ledger(self, digest: str) -> Ledger:

@@ -24,7 +24,7 @@ from analytics.probe import require_one_winner
 from analytics.store import Store
 from analytics.table import Table
 from analytics.tidying import tidy
-from analytics.versions import CommittedRun, committed_runs
+from analytics.versions import CommittedRun, commits, committed_runs
 from unified_log.errors import Unavailable
 
 UNTIDY = (Broken, Unavailable, DeltaError, OSError)
@@ -57,9 +57,13 @@ class Warehouse:
 
     def committed_run(self) -> CommittedRun | None:
         """What the run wrote that left the table as it is; None before the first. Raises Broken."""
+        return newest[1] if (newest := self.commit()) else None
+
+    def commit(self) -> tuple[int, CommittedRun] | None:
+        """The same, with when it committed: in milliseconds since 1970."""
         if not (run := self.table.run):
             return None
-        found = (each for each in committed_runs(self.table.store) if each.run == run)
+        found = (commit for commit in commits(self.table.store) if commit[1].run == run)
         if (newest := next(found, None)) is None:
             raise Broken(f"its log does not say what run {run} wrote")
         return newest

@@ -55,16 +55,15 @@ class OpenTable(NamedTuple):
 
 def opened(place: str) -> OpenTable:
     """The table in a warehouse. Raises Unavailable if it can't be read, or is not one cell's."""
-    from analytics.versions import commits
     from analytics.warehouse import Warehouse
 
     try:
         warehouse = Warehouse(place if "://" in place else os.path.abspath(place))
         table = warehouse.table
-        if (newest := warehouse.committed_run()) is None:
+        if (newest := warehouse.commit()) is None:
             raise Unavailable(f"{place} has no table of rides that a reconciliation has written")
-        ledger = table.ledger(newest.ledger)
-        at = next(at for at, each in commits(table.store) if each == newest)
+        at, committed = newest
+        ledger = table.ledger(committed.ledger)
         files = table.files()
     except Broken as error:
         raise Unavailable(f"{place} can't be believed: {error}") from None

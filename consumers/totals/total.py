@@ -43,8 +43,8 @@ RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
 # Whether the total is what the rides before a gap add up to: what the last run by then has proven,
-# and the rides since. It is not if it has drifted, lacks a ride that it holds out, or is yet to take
-# rides before the gap; nor if another process of this name has made it anew since it was loaded.
+# and the rides since. It is not if it has drifted, lacks a ride that it holds out, or has yet to
+# take some before the gap; nor if another process of this name has made it anew since it was read.
 IS_EXACT = """
     WITH proven AS (
         SELECT position, rides, total_distance FROM reconciliations WHERE position <= %(after)s
