@@ -16,6 +16,7 @@ from analytics.steps import RunStep
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.entries import RATE
 from tests.support.jobs import SPARK_PATIENCE
+from tests.support.killed_night import java_of
 from tests.support.world import drain, eventually
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
@@ -29,9 +30,10 @@ def crash(books: Books, step: RunStep, *, full: bool) -> None:
 
 
 def kill(books: Books, step: RunStep, *, full: bool) -> None:
-    """A process of its own, by SIGKILL; its Java, and Java's workers, end with it."""
-    options = (step.name, *["--full"][: int(full)])
-    job = books.world.service("tests.support.killed_night", *options, WAREHOUSE_DIR=books.root)
+    """A process of its own, by SIGKILL. A full run has its own Java, too, which ends with it."""
+    options = (step.name, "--full") if full else (step.name,)
+    given = {"WAREHOUSE_DIR": books.root} | ({} if full else java_of(books.spark))
+    job = books.world.service("tests.support.killed_night", *options, **given)
     assert job.process.wait(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
     eventually(lambda: not of_session(job.process.pid), "the end of its Java")
 

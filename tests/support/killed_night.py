@@ -1,12 +1,38 @@
-"""`python -m tests.support.killed_night STEP [OPTION...]`: a run that is killed at that step."""
+"""`python -m tests.support.killed_night STEP [OPTION...]`: a run that is killed at that step.
+
+It starts a Spark of its own, which takes long; or it uses the one that JAVA names, by the port and
+the secret of its gateway, which goes on without it.
+"""
 
 import os
 import signal
 import sys
 from enum import Enum
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
 from analytics import reconcile
 from unified_log.faults import listening
+
+# As PySpark takes them from spark-submit.
+JAVA = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+
+
+def java_of(spark: SparkSession) -> dict[str, str]:
+    """What leads a run in another process to a session of this one."""
+    gateway = spark.sparkContext._gateway.gateway_parameters
+    return dict(zip(JAVA, (str(gateway.port), gateway.auth_token), strict=True))
+
+
+def use_it() -> None:
+    """Have the session that Java has."""
+    gateway = launch_gateway()
+    java = gateway.jvm
+    context = java.JavaSparkContext(java.org.apache.spark.SparkContext.getOrCreate())
+    conf = SparkConf(_jconf=context.getConf())
+    SparkSession(SparkContext(gateway=gateway, jsc=context, conf=conf))
 
 
 def die_at(name: str) -> None:
@@ -17,6 +43,8 @@ def die_at(name: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.argv.pop(1)
+    if JAVA[0] in os.environ:
+        use_it()
     with listening(kill):
         reconcile.main()
 
