@@ -249,7 +249,7 @@ REFUSALS = [
     ("abfss://none/here", {}, "abfss://none/here"),
     ("s3://none/here#there", {}, "WAREHOUSE_DIR is a URL with a # in it"),
     ("file://there/here", {}, "file://there/here names a host"),
-    ("/some/where%20else", {}, "WAREHOUSE_DIR has %20 in it"),
+    ("/proc/where%20else", {}, "WAREHOUSE_DIR has %20 in it"),
     ("dbfs:/here", {}, "dbfs://... is no place for a warehouse"),
     ("nosuch://none/here", {}, "nosuch://... is no place for a warehouse"),
     (f"s3://key:{SECRET}@none/here", {}, "WAREHOUSE_DIR has credentials in it"),

@@ -22,13 +22,15 @@ JAVA = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 def java_of(spark: SparkSession) -> dict[str, str]:
     """What leads a run in another process to a session of this one."""
-    gateway = spark.sparkContext._gateway.gateway_parameters
-    return dict(zip(JAVA, (str(gateway.port), gateway.auth_token), strict=True))
+    gateway = spark.sparkContext._gateway
+    assert gateway
+    its = gateway.gateway_parameters
+    return dict(zip(JAVA, (str(its.port), its.auth_token), strict=True))
 
 
 def use_it() -> None:
     """Have the session that Java has."""
-    gateway = launch_gateway()
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
     java = gateway.jvm
     context = java.JavaSparkContext(java.org.apache.spark.SparkContext.getOrCreate())
     conf = SparkConf(_jconf=context.getConf())

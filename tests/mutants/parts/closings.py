@@ -148,6 +148,13 @@ MUTANTS = [
         "services/test_closable.py",
     ),
     Mutant(
+        "a closing that is gone may be reopened",
+        "doubted & {each.id for each in result.closings}",
+        "doubted",
+        "analytics/report/sentences.py",
+        "fast/test_report.py",
+    ),
+    Mutant(
         "a ride that differs is closed",
         "if look.postgres != look.warehouse:",
         "if False:",

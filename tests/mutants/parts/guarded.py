@@ -32,6 +32,13 @@ MUTANTS = [
         tests="analytics/test_ledger_attacked.py",
     ),
     table(
+        "rides without ids stay",
+        'if row.get("null_count.id"):',
+        "if False:",
+        tests="analytics/test_foreign_commits.py::"
+        "test_rides_without_ids_do_not_stay_in_the_warehouse",
+    ),
+    table(
         "a commit is built on another writer's",
         "said}, 0, carried)",
         "said}, None, carried)",

@@ -112,6 +112,14 @@ MUTANTS = [
         file="analytics/store.py",
         tests="analytics/test_table.py::test_all_is_on_disk_before_the_next_relies_on_it",
     ),
+    Mutant(
+        "a folder may have any name",
+        "if self.is_folder and (odd :=",
+        "if not self.root and (odd :=",
+        file="analytics/store.py",
+        tests="analytics/test_object_store.py::"
+        "test_a_place_that_can_not_be_reached_is_status_2_and_one_line_without_a_secret",
+    ),
     parquet(
         "a damaged file is the store's fault",
         "_require_rides(store.read(path))",
