@@ -11,6 +11,7 @@ import polars
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from analytics import parquet
 from analytics.ledger import Ledger
 from analytics.pieces import Piece
 from analytics.steps import RunStep
@@ -30,7 +31,7 @@ from tests.support.object_stores import (
     root_of,
     s3_server,
 )
-from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, write
+from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, table, write
 from tests.support.world import World, eventually
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
@@ -112,6 +113,23 @@ def test_what_the_store_refuses_to_read_is_not_called_damaged(
     assert sorted((books.rides_on_disk / "_delta_log").iterdir()) == log
 
 
+def test_a_task_tells_a_file_that_the_store_refuses_from_a_damaged_one(
+    s3: Path, bucket: Path
+) -> None:
+    nights(bucket, 1)
+    store, file = table(bucket).store, table(bucket).files()[0]
+    refused, path = s3 / ".unreadable", bucket / "rides" / file.path
+    refused.write_text(path.name)
+    try:
+        with pytest.raises(OSError, match="Access denied"):
+            parquet.read(store, [file[:2]], 0, file.last)
+    finally:
+        refused.unlink()
+    path.write_bytes(b"PAR1" + path.read_bytes()[4:][::-1])
+    with pytest.raises(ValueError, match="Parquet: "):
+        parquet.read(store, [file[:2]], 0, file.last)
+
+
 def test_a_store_that_no_longer_gives_out_a_log_is_not_reached(s3: Path, bucket: Path) -> None:
     nights(bucket, 2)
     opened = Warehouse(root_of(bucket))
@@ -186,8 +204,8 @@ def test_of_eight_who_commit_at_once_one_wins(root: str) -> None:
         racers = [Warehouse(root) for _ in range(8)]
         assert {each.table.run for each in racers} == {run}
         assert winners(racers, held) == 1
-        table = Warehouse(root).table
-        assert (table.run, len(table.files())) == (run + 1, run + 1)
+        left = Warehouse(root).table
+        assert (left.run, len(left.files())) == (run + 1, run + 1)
 
 
 def winners(racers: list[Warehouse], held: Ledger) -> int:

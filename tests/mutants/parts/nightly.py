@@ -16,7 +16,12 @@ rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehou
 extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
-parquet = partial(Mutant, file="analytics/parquet.py")
+parquet = partial(
+    Mutant,
+    file="analytics/parquet.py",
+    tests="analytics/test_object_store.py::"
+    "test_a_task_tells_a_file_that_the_store_refuses_from_a_damaged_one",
+)
 tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
 probe = partial(Mutant, file="analytics/probe.py", tests="analytics/test_object_store.py")
 anywhere = partial(Mutant, file="analytics/table.py", tests="analytics/test_object_store.py")
@@ -124,14 +129,11 @@ MUTANTS = [
         "a damaged file is the store's fault",
         "_require_rides(store.read(path))",
         "store.read(path)",
-        tests="analytics/test_warehouse.py::test_a_damaged_warehouse_is_refused_with_the_way_out",
     ),
     parquet(
         "what the store does not give out is a damaged file",
         'raise OSError(f"{store.root}: {why}") from None',
         'raise ValueError(f"{NO_RIDES}{why}") from None',
-        tests="analytics/test_object_store.py::"
-        "test_what_the_store_refuses_to_read_is_not_called_damaged",
     ),
     anywhere(
         "of eight who commit at once all win",
