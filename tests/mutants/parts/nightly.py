@@ -132,8 +132,8 @@ MUTANTS = [
     ),
     parquet(
         "what the store does not give out is a damaged file",
-        'raise OSError(f"{store.root}: {why}") from None',
-        'raise ValueError(f"{NO_RIDES}{why}") from None',
+        "_require_rides(store.read(path))",
+        '_require_rides(b"")',
     ),
     anywhere(
         "of eight who commit at once all win",
