@@ -52,7 +52,7 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
 
     def _is_unreadable(self) -> bool:
         unreadable = self.data_root / ".unreadable"
-        return unreadable.exists() and unreadable.read_text() in self.path
+        return unreadable.exists() and unreadable.read_text() in self.path.partition("?")[0]
 
     def _deny(self, *_: str) -> None:
         raise localbucket.S3Error(HTTPStatus.FORBIDDEN, "AccessDenied", "Access denied.")
