@@ -16,10 +16,29 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from analytics.progress import JOBS
-from analytics.session import SPARK_ERRORS
+from analytics.session import SPARK_ERRORS, cause, session
+from rocket_rides.settings import Settings
 from unified_log import database, deadline
+from unified_log.errors import Unavailable
+
+
+@contextmanager
+def spark_with_deadline(config: Settings) -> Iterator[SparkSession]:
+    """A Spark session whose tasks have that deadline.
+
+    Raises Unavailable for Spark's errors, or psycopg.Error once Postgres does not answer.
+    """
+    try:
+        with (
+            session(config.spark_master) as spark,
+            asking(config.postgres_url, spark.sparkContext),
+        ):
+            yield spark
+    except SPARK_ERRORS as error:
+        raise Unavailable(f"Spark: {cause(error)}") from None
 
 
 @contextmanager
@@ -35,13 +54,13 @@ def asking(url: str, spark: SparkContext) -> Iterator[None]:
     def ask() -> None:
         while not done.wait(deadline.EVERY):
             try:
-                session.execute("SELECT")
+                connection.execute("SELECT")
             except psycopg.Error as error:  # raised again by each later attempt
                 lost.append(error)
                 with suppress(*SPARK_ERRORS):
                     spark.cancelJobGroup(JOBS)  # and those that began since
 
-    with closing(database.connect(url, "reconciler")) as session:
+    with closing(database.connect(url, "reconciler")) as connection:
         asks = threading.Thread(target=ask, name="asking", daemon=True)
         asks.start()
         try:

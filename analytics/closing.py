@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psycopg
 
 from analytics import closable, closings, evidence, runs
-from analytics.asking import asking
+from analytics.asking import spark_with_deadline
 from analytics.freeze import Frozen, freeze
 from analytics.ledger import Ledger
 from analytics.look import Look
@@ -25,7 +25,6 @@ from analytics.prerequisites import require_java
 from analytics.progress import shown
 from analytics.result import Result, Tally
 from analytics.rides import Rides
-from analytics.session import SPARK_ERRORS, cause, session
 from analytics.steps import RunStep
 from analytics.upto import Upto
 from analytics.warehouse import Warehouse
@@ -128,16 +127,10 @@ def standing(connection: psycopg.Connection, config: Settings) -> Standing:
 
 @contextmanager
 def reading(connection: psycopg.Connection, config: Settings, there: Standing) -> Iterator[Rides]:
-    """Both copies of the rides, in a Spark session. Raises Unavailable for Spark's errors."""
-    try:
-        with (
-            session(config.spark_master) as spark,
-            asking(config.postgres_url, spark.sparkContext),
-        ):
-            show = partial(shown, spark.sparkContext)
-            yield Rides(connection, spark, there.warehouse, config.postgres_url, show, writes=False)
-    except SPARK_ERRORS as error:
-        raise Unavailable(f"Spark: {cause(error)}") from None
+    """Both copies of the rides, in a Spark session. Raises Unavailable or psycopg.Error."""
+    with spark_with_deadline(config) as spark:
+        show = partial(shown, spark.sparkContext)
+        yield Rides(connection, spark, there.warehouse, config.postgres_url, show, writes=False)
 
 
 def unlike(rides: Rides, ledger: Ledger, upto: int) -> Iterator[tuple[str, int]]:

@@ -20,6 +20,7 @@ from analytics.result import Result
 from analytics.rides import UNREADABLE
 from analytics.rows import Differences
 from analytics.session import cause
+from analytics.versions import strangers
 from analytics.votes import Sums
 from analytics.warehouse import Warehouse
 
@@ -139,8 +140,8 @@ def known(
         )
         return Known(is_witness=True, extent=extent)
     found = Known(ledger, True, True, full, ledger.position)
-    if strangers := warehouse.table.strangers():
-        return replace(found, everything=True, strangers=tuple(strangers))
+    if others := strangers(warehouse.table.store):
+        return replace(found, everything=True, strangers=tuple(others))
     if ledger.total.rides != sum(file.rides for file in files):
         notes.append(
             "The warehouse has another number of rides than its ledger: all is read again."

@@ -69,7 +69,9 @@ def digests(spark: "SparkContext", root: str, asks: Sequence[Ask]) -> dict[int, 
     return dict(_done(spark, partial(_digest, root), asks))
 
 
-def by_minute(spark: "SparkContext", root: str, files: Collection[File]) -> "list[pa.Table | None]":
+def minute_sums(
+    spark: "SparkContext", root: str, files: Collection[File]
+) -> "list[pa.Table | None]":
     """All rides in these files, by minute; several may have the same minutes."""
     return _done(spark, partial(_minutes, root), [file[:2] for file in files])
 

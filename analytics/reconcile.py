@@ -94,24 +94,17 @@ def judge(
     # Another database's warehouse is refused before Spark takes seconds to start.
     why_rebuild(warehouse.owners(), freeze(connection).history)
     # Imported late: Spark takes a second, and most problems have shown by now.
-    from analytics.asking import asking
+    from analytics.asking import spark_with_deadline
     from analytics.job import Job
     from analytics.progress import shown
-    from analytics.session import SPARK_ERRORS, cause, session
 
-    try:
-        with (
-            session(config.spark_master) as spark,
-            asking(config.postgres_url, spark.sparkContext),
-        ):
-            show = partial(shown, spark.sparkContext)
-            job = Job(
-                connection, spark, config.postgres_url, warehouse, row,
-                shown=show, reread_days=config.reread_days,
-            )  # fmt: skip
-            return job.run_once(full=arguments.full)
-    except SPARK_ERRORS as error:
-        raise Unavailable(f"Spark: {cause(error)}") from None
+    with spark_with_deadline(config) as spark:
+        show = partial(shown, spark.sparkContext)
+        job = Job(
+            connection, spark, config.postgres_url, warehouse, row,
+            shown=show, reread_days=config.reread_days,
+        )  # fmt: skip
+        return job.run_once(full=arguments.full)
 
 
 def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.Namespace) -> None:

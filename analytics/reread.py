@@ -31,8 +31,7 @@ def read_again(rides: Rides, looks: Sequence[Look]) -> tuple[list[File], list[Fi
     replaced = warehouse.files_of([(look.after, look.known) for look in looks])
     store, written = warehouse.table.store, list[File]()
     for file in replaced:
-        if kept := list(_others(store, file, looks)):
-            written += parquet.write(kept, store)
+        written += parquet.write(_others(store, file, looks), store)
     context, table = rides.spark.sparkContext, this_table(rides.connection)
     ranges = [
         CountedRange(look.after, look.known, sum(piece.rides for piece in look.of_postgres))

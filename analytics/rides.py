@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from analytics.extract import Extracted, cut_into_ranges, extract
 from analytics.from_postgres import this_table
 from analytics.ledger import Broken
-from analytics.look import Ask, Look, by_minute, digests, look
+from analytics.look import Ask, Look, digests, look, minute_sums
 from analytics.minutes import Minutes, days_of, of_days
 from analytics.parquet import NO_RIDES
 from analytics.pieces import Piece
@@ -112,7 +112,7 @@ class Rides:
             files = self.warehouse.table.files() if with_old else []
             of_these = [file for file in files if file.day in days]
             root = self.warehouse.table.store.root
-            old = by_minute(self.spark.sparkContext, root, of_these)
+            old = minute_sums(self.spark.sparkContext, root, of_these)
         return of_days([*old, self.new.minutes], days)
 
     def new_days(self) -> set[date]:

@@ -27,6 +27,7 @@ OPTIONS = {
     "timeout": "60s",
 }
 BUFFER = 1 << 16  # bytes; without one, the client takes no bytes of Python's
+ODD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 COLOUR, URL = re.compile(r"\x1b\[\d*m"), re.compile(r"\w+://\S+")
 SAID = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
 SAID_BY_SYSTEM = re.compile(r'Os \{.*message: "([^"]*)"')
@@ -50,6 +51,9 @@ class Store:
             raise OSError("WAREHOUSE_DIR has credentials in it: they belong into the environment")
         if parts and "#" in root:  # what follows would be left out
             raise OSError("WAREHOUSE_DIR is a URL with a # in it: set another one")
+        if self.is_folder and (odd := ODD.search(self.root)):
+            raise OSError(f"WAREHOUSE_DIR has {odd[0]} in it, which delta-rs takes otherwise:"
+                          " set another folder")  # fmt: skip
         self.files = self._files()
 
     def _files(self) -> "FileSystem":

@@ -7,98 +7,39 @@ before anyone is told. Ledgers, and a log that was put aside, lie in folders tha
 over, since their names begin with an underscore.
 
 Another writer may rearrange the files (OPTIMIZE). One that changes rides is named, with its
-version; and a commit of ours is never built on one that came after our read: a store takes each
-version of the log once (`require_one_winner`).
+version (`analytics.versions`); and a commit of ours is never built on one that came after our read:
+a store takes each version of the log once (`analytics.probe`).
 """
 
 import json
 import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import sha256
-from threading import Barrier
 from typing import Literal
-from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-from deltalake import (
-    ColumnProperties,
-    CommitProperties,
-    DeltaTable,
-    PostCommitHookProperties,
-    Schema,
-    Transaction,
-    WriterProperties,
-)
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from analytics import parquet
-from analytics.ledger import Broken, Ledger, Owner
+from analytics.committing import ONLY_COMMIT, SCHEMA, committing, create, reason
+from analytics.ledger import Broken, Ledger
 from analytics.parquet import DAY, File
 from analytics.steps import RunStep
-from analytics.store import OPTIONS, Store, refusal
+from analytics.store import OPTIONS, Store
+from analytics.versions import LOG, CommittedRun
 from unified_log.errors import Unavailable
 from unified_log.faults import reached
 from unified_log.words import printable
 
 OURS = re.compile(r"day=|probe-|_delta_log$|_ledgers$|_broken|\.")  # what runs leave there
-VERSION = re.compile(r"_delta_log/([0-9]{20})\.json")
-LOG, LEDGERS = "_delta_log", "_ledgers"
+LEDGERS = "_ledgers"
 APP = "rocket-rides"  # whose transactions these are, in the table's log
-SCHEMA = Schema.from_arrow(parquet.schema())
-# By default, whoever comes too late to create a table changes the one that is there by then.
-ONCE = CommitProperties(max_commit_retries=0)
-RACES, RACERS = 3, 8  # on a fast server that takes a version twice, one race in five looks fine
-UNNAMED = 48  # hours after which no run can still be about to name a file
-# Runs add files of up to 4 MB. Those of a day that has more than so many are merged, into files of
-# so many bytes at most.
-MANY, LARGEST = 16, 64_000_000
-AS_OURS = WriterProperties(
-    default_column_properties=ColumnProperties(
-        dictionary_enabled=False, encoding="DELTA_BINARY_PACKED"
-    )
-)
-# A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
-ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-
-
-class CommittedRun(msgspec.Struct, frozen=True):
-    """What a run writes into its commit, which added the rides past `after`."""
-
-    after: int
-    run: int  # the commit's number among ours
-    position: int  # everything up to here is in the table
-    ledger: str  # the SHA-256 of the ledger's file, which is named after it
-    owners: list[Owner]  # as in that ledger
-
-
-class CommitInfo(msgspec.Struct):
-    """What the writer of a version said of it; `reconciliation` if that was a run."""
-
-    operation: str = ""
-    timestamp: int = 0  # milliseconds since 1970
-    reconciliation: CommittedRun | None = None
-
-
-class FileAction(msgspec.Struct, rename="camel"):
-    """A file that a version adds or removes."""
-
-    data_change: bool = True
-
-
-class Action(msgspec.Struct, rename="camel"):
-    """A line of the log, as far as it matters here."""
-
-    commit_info: CommitInfo | None = None
-    add: FileAction | None = None
-    remove: FileAction | None = None
 
 
 class Table:
@@ -125,7 +66,7 @@ class Table:
             return self._opened()
         except DeltaError as error:
             self._was_broken = True
-            raise Broken(f"its log can't be read: {_reason(error)}") from None
+            raise Broken(f"its log can't be read: {reason(error)}") from None
 
     def _opened(self) -> DeltaTable | None:
         if self.is_away():
@@ -164,7 +105,7 @@ class Table:
         try:
             return self.delta.transaction_version(APP) or 0
         except DeltaError as error:  # not the log's: that could be read
-            raise OSError(f"{self.store.root}: {_reason(error)}") from None
+            raise OSError(f"{self.store.root}: {reason(error)}") from None
 
     def files(self) -> list[File]:
         """The files that count. Raises Broken."""
@@ -173,54 +114,12 @@ class Table:
         rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
         names = ("path", "size_bytes", "num_records", "min.id", "max.id", "partition.day")
         files = [File(*map(row.get, names)) for row in rows]
-        for file in files:
+        for file, row in zip(files, rows, strict=True):
             if None in file:  # another writer may leave them out
                 raise Broken(f"{printable(file.path)} has no statistics")
+            if row.get("null_count.id"):  # no block has these
+                raise Broken(f"{printable(file.path)} has rides without ids")
         return files
-
-    def committed_runs(self) -> Iterator[CommittedRun]:
-        """What the runs wrote, the newest first, as far back as the log goes."""
-        return (run for _, run in self.commits())
-
-    def commits(self) -> Iterator[tuple[int, CommittedRun]]:
-        """The same, with when they committed: in milliseconds since 1970.
-
-        `DeltaTable.history` finds nothing in a folder whose name has a # or a ?; this does.
-        """
-        for _, actions in self._versions():
-            for action in actions or ():
-                if action.commit_info and action.commit_info.reconciliation:
-                    yield action.commit_info.timestamp, action.commit_info.reconciliation
-
-    def strangers(self) -> list[str]:
-        """The versions since the newest run's that changed rides, each with what it did.
-
-        One that can't be read may have changed some.
-        """
-        found = list[str]()
-        for version, actions in self._versions():
-            if actions is None:
-                found.append(f"version {version} (unreadable)")
-                continue
-            said = [action.commit_info for action in actions if action.commit_info]
-            if any(info.reconciliation for info in said):
-                break
-            files = [file for action in actions for file in (action.add, action.remove) if file]
-            if any(file.data_change for file in files):
-                operation = printable(said[0].operation) if said else "unnamed"
-                found.append(f"version {version} ({operation})")
-        return found[::-1]
-
-    def _versions(self) -> Iterator[tuple[int, list[Action] | None]]:
-        """The versions, the newest first, each with its actions: None if they can't be read."""
-        for info in reversed(self.store.listed(LOG)):
-            if not (version := VERSION.fullmatch(info.path)):
-                continue
-            actions = None
-            with suppress(FileNotFoundError, ValueError, ArithmeticError):
-                lines = self.store.read(info.path).splitlines()
-                actions = [msgspec.json.decode(line, type=Action) for line in lines]
-            yield int(version[1]), actions
 
     def ledger(self, digest: str) -> Ledger:
         """The ledger of this SHA-256. Raises Broken if its file is gone, or is not that."""
@@ -255,66 +154,25 @@ class Table:
         gone = [
             RemoveAction(file.path, True, now, file.size, {DAY: str(file.day)}) for file in replaced
         ]
-        with self._writing():
+        with committing(self.store):
             delta = self.delta or self._create()
-            before = f"{LOG}/{delta.version():020}"
+            before = delta.version()
             delta.create_write_transaction(
                 [*(_added(file, now) for file in files), *gone], mode, SCHEMA, [DAY],
                 commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
             )  # fmt: skip
             delta.update_incremental()
-        self._sync_log(before)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            with self.store.telling():
-                yield
-        except DeltaError as error:
-            raise Unavailable(f"{self.store.root} can't be written to: {_reason(error)}") from None
+        self.sync_log(before)
 
     def _create(self) -> DeltaTable:
-        self.delta = DeltaTable.create(
-            self.store.root, SCHEMA, partition_by=[DAY], configuration={**self._properties},
-            storage_options=OPTIONS, commit_properties=ONCE,
-        )  # fmt: skip
+        self.delta = create(self.store.root, partition_by=[DAY], configuration={**self.properties})
         return self.delta
 
     @property
-    def _properties(self) -> dict[str, str]:
+    def properties(self) -> dict[str, str]:
+        """The table's own, from which delta-rs knows what is old enough to go."""
         days = f"interval {self.retention_days} days"
         return {"delta.logRetentionDuration": days, "delta.deletedFileRetentionDuration": days}
-
-    def require_one_winner(self) -> None:
-        """Raise Unavailable unless, of several who write the same version at once, one succeeds.
-
-        A server that ignores If-None-Match would have one run write over another's commit. Only a
-        race tells, and not each: delta-rs looks before it writes. What a crash leaves of a table
-        that they create is vacuumed with other files that the log does not name.
-        """
-        start = Barrier(RACERS, timeout=60)
-
-        def create(root: str) -> DeltaError | None:
-            start.wait()
-            try:
-                DeltaTable.create(root, SCHEMA, storage_options=OPTIONS, commit_properties=ONCE)
-            except DeltaError as error:
-                return error
-            return None
-
-        with self._writing(), ThreadPoolExecutor(RACERS) as pool:
-            for _ in range(1 if self.store.is_folder else RACES):
-                probe = f"probe-{uuid4().hex}"
-                roots = [self.store.below(probe).root] * RACERS
-                refused = [error for error in pool.map(create, roots) if error]
-                if len(refused) == RACERS:
-                    raise refused[0]
-                self.store.files.delete_dir(probe)
-                if len(refused) < RACERS - 1:
-                    raise Unavailable(
-                        f"{self.store.root} takes the same version of a table twice: two runs at"
-                        " once would lose rides (it must refuse a second put with If-None-Match)"
-                    )
 
     def make_way(self) -> None:
         """Put an unreadable log aside, the newest version first.
@@ -335,53 +193,9 @@ class Table:
                 reached(RunStep.PUT_ASIDE)
         self.delta = None
 
-    def forget(self) -> None:
-        """Remove the versions that are old enough, and the files that only these need."""
-        if self.delta is None:
-            return
-        with self.store.telling():
-            if not self._properties.items() <= self.delta.metadata().configuration.items():
-                self.delta.alter.set_table_properties(
-                    self._properties, post_commithook_properties=ONLY_COMMIT
-                )
-                self.delta.update_incremental()
-            self._merge(self.delta)
-            self.delta.create_checkpoint()
-            self._sync_log(f"{LOG}/{self.delta.version():020}")
-            self.delta.cleanup_metadata()
-            vacuum = partial(self.delta.vacuum, enforce_retention_duration=False)
-            never_named = {*vacuum(UNNAMED, full=True)} - {*vacuum(UNNAMED)}
-            old = [*vacuum(self.retention_days * 24), *never_named]
-        named = {committed.ledger for committed in self.committed_runs()}
-        oldest = datetime.now(UTC) - timedelta(self.retention_days)
-        old += [
-            info.path
-            for info in self.store.listed(LEDGERS)
-            if info.mtime < oldest and info.base_name.partition(".")[0] not in named
-        ]
-        for path in old:
-            self.store.delete(path)
-
-    def _merge(self, delta: DeltaTable) -> None:
-        """Have delta-rs merge the files of each day that has many; no ride changes.
-
-        They are synced after the commit: a power failure between the two may leave files that can't
-        be read, as any damage of them is found, and read again from Postgres.
-        """
-        before = {file.path: file.day for file in self.files()}
-        many = [day for day, files in Counter(before.values()).items() if files > MANY]
-        begins = f"{LOG}/{delta.version():020}"
-        for day in many:
-            delta.optimize.compact(
-                [(DAY, "=", str(day))], LARGEST, writer_properties=AS_OURS,
-                commit_properties=ONCE, post_commithook_properties=ONLY_COMMIT,
-            )  # fmt: skip
-        self.store.to_disk(*(file.path for file in self.files() if file.path not in before))
-        if many:
-            self._sync_log(begins)
-
-    def _sync_log(self, begins: str) -> None:
-        """Sync the log to disk: the file whose name begins with `begins`, and all later ones."""
+    def sync_log(self, version: int) -> None:
+        """Sync the log to disk, from the files of this version on."""
+        begins = f"{LOG}/{version:020}"
         self.store.to_disk(*(info.path for info in self.store.listed(LOG) if info.path >= begins))
 
 
@@ -403,8 +217,3 @@ def read_ledger(content: bytes, digest: str) -> Ledger:
         return msgspec.json.decode(content, type=Ledger)
     except (ValueError, ArithmeticError) as error:
         raise Broken(f"its ledger can't be read: {error}") from None
-
-
-def _reason(error: DeltaError) -> str:
-    """What it says, without the trace that follows; it may quote what somebody else wrote."""
-    return printable(refusal(error))

@@ -20,8 +20,11 @@ from deltalake.exceptions import DeltaError
 
 from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import File
+from analytics.probe import require_one_winner
 from analytics.store import Store
-from analytics.table import CommittedRun, Table
+from analytics.table import Table
+from analytics.tidying import tidy
+from analytics.versions import CommittedRun, commits, committed_runs
 from unified_log.errors import Unavailable
 
 UNTIDY = (Broken, Unavailable, DeltaError, OSError)
@@ -37,15 +40,15 @@ class Warehouse:
 
     def make_ready(self) -> None:
         """Find out whether this run can write there. Raises Unavailable."""
-        self.table.require_one_winner()
+        require_one_winner(self.table.store)
 
     def tidy(self) -> None:
         """Remove what nobody has needed for long, after a run has published. Raises UNTIDY."""
-        self.table.forget()
+        tidy(self.table)
 
     def newest(self) -> CommittedRun | None:
         """What its newest run wrote, even if the table can't be read; None before the first."""
-        return next(self.table.committed_runs(), None)
+        return next(committed_runs(self.table.store), None)
 
     def owners(self) -> list[Owner]:
         """Whose rides these are, the newest last."""
@@ -54,9 +57,13 @@ class Warehouse:
 
     def committed_run(self) -> CommittedRun | None:
         """What the run wrote that left the table as it is; None before the first. Raises Broken."""
+        return newest[1] if (newest := self.commit()) else None
+
+    def commit(self) -> tuple[int, CommittedRun] | None:
+        """The same, with when it committed: in milliseconds since 1970."""
         if not (run := self.table.run):
             return None
-        found = (each for each in self.table.committed_runs() if each.run == run)
+        found = (commit for commit in commits(self.table.store) if commit[1].run == run)
         if (newest := next(found, None)) is None:
             raise Broken(f"its log does not say what run {run} wrote")
         return newest

@@ -60,10 +60,10 @@ def opened(place: str) -> OpenTable:
     try:
         warehouse = Warehouse(place if "://" in place else os.path.abspath(place))
         table = warehouse.table
-        if (newest := warehouse.committed_run()) is None:
+        if (newest := warehouse.commit()) is None:
             raise Unavailable(f"{place} has no table of rides that a reconciliation has written")
-        ledger = table.ledger(newest.ledger)
-        at = next(at for at, each in table.commits() if each == newest)
+        at, committed = newest
+        ledger = table.ledger(committed.ledger)
         files = table.files()
     except Broken as error:
         raise Unavailable(f"{place} can't be believed: {error}") from None

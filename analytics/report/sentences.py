@@ -43,8 +43,9 @@ def ways_out(result: Result) -> Iterator[str]:
     run = result.run if result.run is not None else "RUN"
     if any(finding.kind != CLOSING_WRONG for finding in result.held):
         yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right"
-    if closings := [finding.key for finding in result.held if finding.part == "closings"]:
-        first = min(map(number_in, closings))
+    doubted = {number_in(each.key) for each in result.held if each.part == "closings"}
+    if closings := doubted & {each.id for each in result.closings}:  # others are gone
+        first = min(closings)
         yield f"  python -m analytics.close --reopen {first} --reason '...'  # and all later ones"
     if any(finding.rides for finding in result.held):
         yield f"  python -m analytics.approve {run} --put-back  # prints the rides as they were"

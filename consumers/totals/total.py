@@ -42,13 +42,22 @@ ADD_HEALED = """
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
-# A gap that begins where the checkpoint stands: then the total is that of the rides before the gap,
-# but for what it holds out. Another process of this name may have made it anew since it was loaded.
-BEGINS_THERE = """
-    SELECT position = %s AND (rides, total_distance) = (%s, %s) AND NOT EXISTS (
-        SELECT FROM held_out_records held WHERE (held.kind, held.name) = (reader.kind, reader.name)
-    ) FROM current_checkpoints reader JOIN consumer_states USING (kind, name)
-    WHERE kind = 'total' AND name = %s
+# Whether the total is what the rides before a gap add up to: what the last run by then has proven,
+# and the rides since. It is not if it has drifted, lacks a ride that it holds out, or has yet to
+# take some before the gap; nor if another process of this name has made it anew since it was read.
+IS_EXACT = """
+    WITH proven AS (
+        SELECT position, rides, total_distance FROM reconciliations WHERE position <= %(after)s
+        UNION ALL SELECT 0, 0, 0 ORDER BY position DESC LIMIT 1
+    )
+    SELECT (state.rides, state.total_distance) = (%(rides)s, %(distance)s)
+       AND (state.rides, state.total_distance)
+         = (proven.rides + since.rides, proven.total_distance + since.distance)
+    FROM consumer_states state CROSS JOIN proven CROSS JOIN LATERAL (
+        SELECT count(*) AS rides, coalesce(sum(distance), 0) AS distance
+        FROM rides WHERE id > proven.position AND id <= %(after)s
+    ) since
+    WHERE name = %(name)s
 """
 RECOUNT = """
     UPDATE consumer_states SET (rides, total_distance) = (
@@ -123,13 +132,16 @@ class Total(Handler):
         return HealedRides(gap, rides, distance)
 
     def _closed_within(self, gap: Gap) -> Closing | None:
-        """The closing at which to begin with this gap, unless the total is not what it seems."""
+        """The closing at which to begin with this gap, if the total is right so far.
+
+        A total that is not would be right afterwards, and no run would have seen it.
+        """
         if not (closing := newest(self.connection, gap.after, gap.upto)):
             return None
-        values = [gap.after, self.rides, self.distance, self.name]
-        begins = self.connection.execute(BEGINS_THERE, values).fetchone()
+        state = {"name": self.name, "rides": self.rides, "distance": self.distance}
+        exact = self.connection.execute(IS_EXACT, {"after": gap.after, **state}).fetchone()
         has_less = self.rides <= closing.rides and self.distance <= closing.distance
-        return closing if begins == (True,) and has_less else None
+        return closing if exact == (True,) and has_less else None
 
     def take(self, records: Sequence[Ride]) -> None:
         """Add up the rides of a batch. Raises Overtaken when the total is gone."""

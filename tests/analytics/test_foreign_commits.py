@@ -134,6 +134,17 @@ def test_files_without_statistics_are_replaced_by_postgres_rides(
     assert (again.status, again.notes) == ("agreed", [])
 
 
+def test_rides_without_ids_do_not_stay_in_the_warehouse(books: Books) -> None:
+    """No block has them, so nobody would compare them."""
+    settled(books)
+    [row] = delta(books).to_pyarrow_table().slice(0, 1).to_pylist()
+    rows = [row | {"id": id_} for id_ in (None, 100_004)]
+    write_deltalake(delta(books), pa.Table.from_pylist(rows, _schema(books)), mode="append")
+    [note] = books.run().notes
+    assert "has rides without ids): it is rebuilt" in note
+    assert in_warehouse(books) == in_postgres(books)
+
+
 def rearrange(books: Books, which: slice) -> None:
     """Copy files, and name the copies in place of the files, with nothing about their rides."""
     newest, _ = newest_version(books)

@@ -11,6 +11,7 @@ import polars
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from analytics import parquet
 from analytics.ledger import Ledger
 from analytics.pieces import Piece
 from analytics.steps import RunStep
@@ -30,8 +31,8 @@ from tests.support.object_stores import (
     root_of,
     s3_server,
 )
-from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, write
-from tests.support.world import World
+from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, table, write
+from tests.support.world import World, eventually
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
 
@@ -112,6 +113,23 @@ def test_what_the_store_refuses_to_read_is_not_called_damaged(
     assert sorted((books.rides_on_disk / "_delta_log").iterdir()) == log
 
 
+def test_a_task_tells_a_file_that_the_store_refuses_from_a_damaged_one(
+    s3: Path, bucket: Path
+) -> None:
+    nights(bucket, 1)
+    store, file = table(bucket).store, table(bucket).files()[0]
+    refused, path = s3 / ".unreadable", bucket / "rides" / file.path
+    refused.write_text(path.name)
+    try:
+        with pytest.raises(OSError, match="Access denied"):
+            parquet.read(store, [file[:2]], 0, file.last)
+    finally:
+        refused.unlink()
+    path.write_bytes(b"PAR1" + path.read_bytes()[4:][::-1])
+    with pytest.raises(ValueError, match="Parquet: "):
+        parquet.read(store, [file[:2]], 0, file.last)
+
+
 def test_a_store_that_no_longer_gives_out_a_log_is_not_reached(s3: Path, bucket: Path) -> None:
     nights(bucket, 2)
     opened = Warehouse(root_of(bucket))
@@ -186,8 +204,8 @@ def test_of_eight_who_commit_at_once_one_wins(root: str) -> None:
         racers = [Warehouse(root) for _ in range(8)]
         assert {each.table.run for each in racers} == {run}
         assert winners(racers, held) == 1
-        table = Warehouse(root).table
-        assert (table.run, len(table.files())) == (run + 1, run + 1)
+        left = Warehouse(root).table
+        assert (left.run, len(left.files())) == (run + 1, run + 1)
 
 
 def winners(racers: list[Warehouse], held: Ledger) -> int:
@@ -208,18 +226,24 @@ def winners(racers: list[Warehouse], held: Ledger) -> int:
         return sum(pool.map(committed, range(len(racers))))
 
 
-def test_of_eight_who_create_a_table_at_once_one_wins(
+def test_who_creates_a_table_too_late_commits_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although all have looked, and found none, before the first one has it."""
-    with s3_server(tmp_path / "s3", "--slow") as variables:
+    """Although it has looked, and found none; meanwhile the other has created it, and committed."""
+    place = tmp_path / "s3"
+    with s3_server(place, "--first-waits") as variables, ThreadPoolExecutor(1) as threads:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        (tmp_path / "s3" / "bucket").mkdir()
-        racers = [Warehouse("s3://bucket/here") for _ in range(8)]
-        assert {each.table.run for each in racers} == {0}
-        assert winners(racers, Ledger()) == 1
-        racers[0].make_ready()
+        (place / "bucket").mkdir()
+        late, early = (Warehouse("s3://bucket/here") for _ in range(2))
+        try:
+            waiting = threads.submit(winners, [late], Ledger())
+            eventually((place / ".waits").exists, "the late one's put")
+            assert winners([early], Ledger()) == 1
+        finally:
+            (place / ".go").touch()
+        assert waiting.result() == 0
+        assert len(Warehouse("s3://bucket/here").table.files()) == 1
 
 
 def test_a_store_that_takes_a_version_twice_is_refused(
@@ -243,6 +267,7 @@ REFUSALS = [
     ("abfss://none/here", {}, "abfss://none/here"),
     ("s3://none/here#there", {}, "WAREHOUSE_DIR is a URL with a # in it"),
     ("file://there/here", {}, "file://there/here names a host"),
+    ("/proc/where%20else", {}, "WAREHOUSE_DIR has %20 in it"),
     ("dbfs:/here", {}, "dbfs://... is no place for a warehouse"),
     ("nosuch://none/here", {}, "nosuch://... is no place for a warehouse"),
     (f"s3://key:{SECRET}@none/here", {}, "WAREHOUSE_DIR has credentials in it"),

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
 from analytics.result import Tally
 from analytics.store import Store
-from analytics.table import MANY
+from analytics.tidying import MANY
+from analytics.versions import committed_runs, strangers
 from analytics.warehouse import Warehouse
 from tests.support.object_stores import root_of
 from tests.support.warehouse import (
@@ -75,20 +77,25 @@ def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(place: Pa
     assert found == [DAYS[:1], DAYS[1:3], DAYS[3:]]
 
 
-def test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes(tmp_path: Path) -> None:
+def test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they are merged into is on disk."""
     ledger = night(tmp_path, Ledger(), (DAYS[1], [1]))
     for ride in range(2, MANY + 2):
         ledger = night(tmp_path, ledger, (DAY_ONE, [ride]))
     assert len(named(tmp_path)) == MANY + 1
-    before = delta(tmp_path).version()
+    before, synced = delta(tmp_path).version(), list[str]()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(name(tmp_path, descriptor)))
     ledger = night(tmp_path, ledger, (DAY_ONE, [MANY + 2]))
     assert sorted(file.day for file in table(tmp_path).files()) == DAYS[:2]
     assert content(tmp_path) == ledger.total == Tally(MANY + 2, (MANY + 2) * METRE)
     merged = next(file for file in table(tmp_path).files() if file.day == DAY_ONE)
     assert (merged.rides, merged.first, merged.last) == (MANY + 1, 2, MANY + 2)
+    assert f"rides/{merged.path}" in synced
     read = parquet.read(table(tmp_path).store, [merged[:2]], 0, BLOCK)
     assert [*read.ids] == [*range(2, MANY + 3)]
-    assert table(tmp_path).strangers() == []
+    assert strangers(table(tmp_path).store) == []
     earlier = delta(tmp_path)
     earlier.load_as_version(before)
     assert earlier.to_pyarrow_table().num_rows == MANY + 1
@@ -128,7 +135,7 @@ def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:
     assert on_disk(place) == named(place)
     assert not [*(place / "rides").glob("probe-*/_delta_log/*")]
     assert content(place) == ledger.total
-    assert [each.run for each in table(place).committed_runs()] == [3]
+    assert [each.run for each in committed_runs(table(place).store)] == [3]
     assert table(place).run == 3
 
 
@@ -140,7 +147,7 @@ def test_another_retention_takes_effect(place: Path) -> None:
         warehouse.tidy()
         found = delta(place)
         assert set(found.metadata().configuration.values()) == {f"interval {days} days"}
-    assert [each.run for each in table(place).committed_runs()] == []
+    assert [each.run for each in committed_runs(table(place).store)] == []
 
 
 def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:
@@ -172,6 +179,11 @@ def test_another_table_is_left_alone(place: Path) -> None:
     assert len(delta(place).to_pyarrow_table()) == 2
 
 
+def name(folder: Path, descriptor: int) -> str:
+    """Of the open file, below the folder."""
+    return str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(folder))
+
+
 def test_all_is_on_disk_before_the_next_relies_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,10 +200,7 @@ def test_all_is_on_disk_before_the_next_relies_on_it(
 
         monkeypatch.setattr(module, name, call)
 
-    def synced(descriptor: int) -> str:
-        return str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(tmp_path))
-
-    noted(os, "fsync", synced)
+    noted(os, "fsync", partial(name, tmp_path))
     noted(DeltaTable, "create", lambda *_: "created")
     noted(DeltaTable, "create_write_transaction", lambda *_: "commit")
     noted(DeltaTable, "create_checkpoint", lambda *_: "checkpoint")

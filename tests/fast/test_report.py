@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from analytics.balances import AGREES, DIFFERS
-from analytics.findings import CLOSING_WRONG, READER_RECOUNTS, Finding
+from analytics.findings import CLOSING_CHANGED, CLOSING_WRONG, READER_RECOUNTS, Finding
 from analytics.report.machine import as_json
 from analytics.report.page import as_html
 from analytics.report.sentences import verdict
@@ -292,6 +292,14 @@ def test_closings_are_told_with_their_sums_and_what_became_of_them(
     assert "1 of 2 closings agree; the totals are proven from the first ride on." in said
     assert "python -m analytics.close --reopen 2 --reason '...'" in said
     assert "analytics.approve" not in said
+
+
+@for_a_person
+def test_a_closing_that_is_gone_can_not_be_reopened(told: Callable[[Result], str]) -> None:
+    gone = Finding(CLOSING_CHANGED, "closing 3 is gone", True, "3 is gone ")
+    said = told(run(consumer(0), run=12, closings=[ONE, TWO], findings=[gone]))
+    assert "python -m analytics.approve 12" in said
+    assert "analytics.close" not in said
 
 
 def test_a_program_reads_closings() -> None:

@@ -19,7 +19,7 @@ from rocket_rides.settings import PROJECT
 from tests.support.closings import alter, close, reopen
 from tests.support.disasters import flush, lose, stranded
 from tests.support.held_out import hold_out
-from tests.support.resets import ask
+from tests.support.resets import RECONCILE, ask
 from tests.support.world import (
     Consumer,
     World,
@@ -91,15 +91,35 @@ def test_a_total_that_reads_a_whole_log_skips_what_is_closed(world: World) -> No
 
 
 def test_a_gap_from_before_a_closing_heals_from_there(world: World) -> None:
-    """What it had counted and what is healed make up the whole, also in the counters."""
+    """What it had counted and what is healed make up the whole, also in the counters.
+
+    That it is right so far is seen from the last run on.
+    """
     world.send(1, 2)
     consumer = world.consumer()
     catch_up(consumer)
+    world.connection.execute(RECONCILE, [1, 1])
     world.send(3, 4, 5)
     close(world, world.start + 4)
     flush(world)
-    assert is_right(world, consumer)
+    with altered(world, ride=1), altered(world, ride=3):
+        catch_up(consumer)
+    assert exact(world, consumer)
     assert world.value("SELECT records_healed FROM checkpoints") == 3
+    assert world.value("SELECT distance_healed FROM consumer_states") == 12
+
+
+def test_a_total_that_had_drifted_is_not_right_all_at_once(world: World) -> None:
+    """It heals from the rides: the next run sees what it lacks, and what was healed is counted."""
+    world.send(1, 2)
+    catch_up(world.consumer())
+    world.connection.execute("UPDATE consumer_states SET total_distance = total_distance - 1")
+    consumer = world.consumer()
+    world.send(3, 4, 5)
+    close(world, world.start + 4)
+    flush(world)
+    position, distance = world.truth
+    assert catch_up(consumer) == (position, distance - 1)
     assert world.value("SELECT distance_healed FROM consumer_states") == 12
 
 

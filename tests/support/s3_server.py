@@ -5,6 +5,7 @@ which delta-rs needs, and the one access key that it takes. Prints its port. Opt
 
     --ignores-conditions   it takes a second object where the client wants to put none
     --slow                 whoever races for a version has looked before the first one has it
+    --first-waits          who is first to put where there is to be none waits, for FOLDER/.go
 
 While there is a file .unreadable in FOLDER, no object is read whose URL has the text in it.
 """
@@ -16,11 +17,13 @@ import xml.etree.ElementTree as ET
 from http import HTTPStatus
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import localbucket
 
 WAIT = 0.5  # seconds
+FIRST = Lock()
 
 
 class Handler(localbucket.S3Handler):  # type: ignore[misc]
@@ -30,6 +33,8 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
     def _dispatch(self, action: Any) -> None:
         if "--slow" in self.options and self.headers["If-None-Match"]:
             time.sleep(WAIT)
+        if "--first-waits" in self.options and self.headers["If-None-Match"]:
+            self._wait_if_first()
         if "--ignores-conditions" in self.options:
             del self.headers["If-None-Match"]
         if f"Credential={self.key}/" not in self.headers.get("Authorization", ""):
@@ -38,9 +43,16 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
             action = self._deny
         super()._dispatch(action)
 
+    def _wait_if_first(self) -> None:
+        """Whoever waits is told by a file .waits."""
+        if FIRST.acquire(blocking=False):  # and never releases it
+            (self.data_root / ".waits").touch()
+            while not (self.data_root / ".go").exists():
+                time.sleep(0.01)
+
     def _is_unreadable(self) -> bool:
         unreadable = self.data_root / ".unreadable"
-        return unreadable.exists() and unreadable.read_text() in self.path
+        return unreadable.exists() and unreadable.read_text() in self.path.partition("?")[0]
 
     def _deny(self, *_: str) -> None:
         raise localbucket.S3Error(HTTPStatus.FORBIDDEN, "AccessDenied", "Access denied.")

@@ -49,19 +49,19 @@ MUTANTS = [
         "ORDER BY position",
     ),
     total(
-        "a closing in a gap counts what its batch has before the gap twice",
-        "SELECT position = %s AND (rides",
-        "SELECT position <= %s AND (rides",
+        "a total that has drifted becomes right unseen",
+        "         = (proven.rides + since.rides, proven.total_distance + since.distance)",
+        "         <= (proven.rides + since.rides, proven.total_distance + since.distance)",
     ),
     total(
         "a closing in a gap relies on what a total remembers",
-        "(rides, total_distance) = (%s, %s)",
-        "%s >= 0 AND %s >= 0",
+        "(state.rides, state.total_distance) = (%(rides)s, %(distance)s)",
+        "%(rides)s >= 0 AND %(distance)s >= 0",
     ),
     total(
-        "what is held out is counted, and still held out",
-        "(held.kind, held.name) = (reader.kind, reader.name)",
-        "(held.kind, held.name) = (reader.kind, '')",
+        "whether a total is right is seen from the first ride on",
+        "FROM reconciliations WHERE position <= %(after)s",
+        "FROM reconciliations WHERE position < %(after)s - %(after)s",
     ),
     total(
         "what a total had counted counts again",
@@ -146,6 +146,13 @@ MUTANTS = [
         "return min(later) if",
         "analytics/upto.py",
         "services/test_closable.py",
+    ),
+    Mutant(
+        "a closing that is gone may be reopened",
+        "doubted & {each.id for each in result.closings}",
+        "doubted",
+        "analytics/report/sentences.py",
+        "fast/test_report.py",
     ),
     Mutant(
         "a ride that differs is closed",

@@ -20,8 +20,8 @@ MUTANTS = [
     ),
     evidence(
         "nobody looks for other writers",
-        "if strangers := warehouse.table.strangers():",
-        "if strangers := list[str]():",
+        "if others := strangers(warehouse.table.store):",
+        "if others := list[str]():",
         tests="analytics/test_foreign_commits.py::"
         "test_what_another_writer_has_changed_is_told_with_its_version_and_read_again",
     ),
@@ -30,6 +30,13 @@ MUTANTS = [
         "if sha256(content).hexdigest() != digest:",
         "if not content:",
         tests="analytics/test_ledger_attacked.py",
+    ),
+    table(
+        "rides without ids stay",
+        'if row.get("null_count.id"):',
+        "if False:",
+        tests="analytics/test_foreign_commits.py::"
+        "test_rides_without_ids_do_not_stay_in_the_warehouse",
     ),
     table(
         "a commit is built on another writer's",

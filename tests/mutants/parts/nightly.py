@@ -16,8 +16,17 @@ rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehou
 extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
+parquet = partial(
+    Mutant,
+    file="analytics/parquet.py",
+    tests="analytics/test_object_store.py::"
+    "test_a_task_tells_a_file_that_the_store_refuses_from_a_damaged_one",
+)
+tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
+probe = partial(Mutant, file="analytics/probe.py", tests="analytics/test_object_store.py")
 anywhere = partial(Mutant, file="analytics/table.py", tests="analytics/test_object_store.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
+MERGED = "test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes"
 
 MUTANTS = [
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
@@ -77,10 +86,54 @@ MUTANTS = [
         "said}, 0, carried)",
         "said}, 0, [])",
     ),
-    table(
+    tidying(
         "what a crash has left behind stays",
         "vacuum(UNNAMED, full=True)",
         "vacuum(UNNAMED)",
+    ),
+    tidying(
+        "the files of a day that has few are merged",
+        "if files > MANY]",
+        "if files > 1]",
+        tests=f"analytics/test_table.py::{MERGED}",
+    ),
+    tidying(
+        "what is merged is not on disk",
+        "file.path for file in table.files() if file.path not in before",
+        "",
+        tests=f"analytics/test_table.py::{MERGED}",
+    ),
+    anywhere(
+        "a store that does not give out a log has a broken one",
+        "                self.store.read(info.path)\n",
+        "                pass\n",
+        tests="analytics/test_object_store.py::"
+        "test_a_store_that_no_longer_gives_out_a_log_is_not_reached",
+    ),
+    Mutant(
+        "the folder above a new table is not on disk",
+        "    yield os.pardir  # the root may be new\n",
+        "",
+        file="analytics/store.py",
+        tests="analytics/test_table.py::test_all_is_on_disk_before_the_next_relies_on_it",
+    ),
+    Mutant(
+        "a folder may have any name",
+        "if self.is_folder and (odd :=",
+        "if not self.root and (odd :=",
+        file="analytics/store.py",
+        tests="analytics/test_object_store.py::"
+        "test_a_place_that_can_not_be_reached_is_status_2_and_one_line_without_a_secret",
+    ),
+    parquet(
+        "a damaged file is the store's fault",
+        "_require_rides(store.read(path))",
+        "store.read(path)",
+    ),
+    parquet(
+        "what the store does not give out is a damaged file",
+        "_require_rides(store.read(path))",
+        '_require_rides(b"")',
     ),
     anywhere(
         "of eight who commit at once all win",
@@ -89,7 +142,14 @@ MUTANTS = [
         'properties = CommitProperties({"reconciliation": said}, 9)',
         tests="analytics/test_object_store.py::test_of_eight_who_commit_at_once_one_wins",
     ),
-    anywhere(
+    Mutant(
+        "who creates a table too late changes the one that is there",
+        "commit_properties=ONCE, **properties",
+        "**properties",
+        file="analytics/committing.py",
+        tests="analytics/test_object_store.py::test_who_creates_a_table_too_late_commits_nothing",
+    ),
+    probe(
         "a store that takes a version twice is used",
         "if len(refused) < RACERS - 1:",
         "if False:",
