@@ -1,6 +1,6 @@
 """Records a second through the feed, beside a plain SELECT of the same rows, page by page.
 
-One reader asks for full pages over one connection, as the docs' does, and parses each.
+One reader asks for full pages over one connection, follows the links, and parses each.
 """
 
 import http.client

@@ -156,6 +156,14 @@ def test_a_page_of_some_types_says_up_to_where_there_is_no_other(
     assert ids(both.to_the_end()) == [*rides, int(rating["id"])]
 
 
+def test_the_same_page_has_one_link_however_it_was_asked_for(live: Api) -> None:
+    """So that caches keep it once; and what is repeated, grows no link."""
+    once = "after=0&limit=1&type=rating.create&type=ride.create"
+    odd = "type=ride.create&limit=01&type=rating.create&type=ride.create&after=00"
+    first, second = (live.client.get(f"/log?{each}").headers["link"] for each in (once, odd))
+    assert first == second
+
+
 REFUSED = {
     "after=-1": "after must be a whole number from 0 to",
     "after=9223372036854775808": "after must be a whole number from 0 to",

@@ -1,5 +1,6 @@
 """Row-level security: what a policy hides from a role is never taken for rides that are gone."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -7,13 +8,17 @@ from decimal import Decimal
 
 import psycopg
 import pytest
+from sqlalchemy.exc import DBAPIError
 
+from api import feed
+from api.feed import Asked
 from consumers.ratings.stars import Stars
 from consumers.receipts.statements import SWEEP
 from consumers.rollup.dirty import Mark
 from tests.support.api import Api
 from tests.support.desk import Desk
 from tests.support.disasters import flush
+from tests.support.engine import opened
 from tests.support.resets import ask
 from tests.support.rollup import hurry, lead, work
 from tests.support.world import World, catch_up, eventually
@@ -142,6 +147,21 @@ def test_what_a_policy_hides_from_who_sums_changes_nothing(
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match=SAID.format(table)):
         work()
     assert world.connection.execute(DERIVED).fetchall() == before
+
+
+def test_the_feed_does_not_skip_what_a_policy_hides(world: World, limited: World) -> None:
+    world.send(1, 2, 3)
+    role = f"{world.stream}_role"
+    world.connection.execute(f"GRANT CREATE ON SCHEMA public TO {role}")
+    world.connection.execute(f"ALTER VIEW log_records OWNER TO {role}")
+    hide(world, "rides")
+    with opened(limited) as database, database.connect() as connection:
+        with pytest.raises(DBAPIError, match=SAID.format("rides")):
+            feed.page(connection, Asked(None, None, None, None))
+        show(world, "rides")
+        page = feed.page(connection, Asked(None, None, None, None))
+    assert len(json.loads(page.get_data())) == 3
+    world.connection.execute("ALTER VIEW log_records OWNER TO CURRENT_USER")
 
 
 @pytest.mark.parametrize("limited", ["off"], indirect=True)

@@ -239,6 +239,12 @@ SELECT :key, distance, id FROM ride
         "",
     ),
     feed(
+        "a policy hides records from the feed",
+        "        connection.execute(ALL_OR_NONE)\n",
+        "",
+        tests="services/test_policies.py",
+    ),
+    feed(
         "caches keep that a reader is of another history",
         '    response.headers["Cache-Control"] = "no-store"  # caches may keep a 404 or a 410\n',
         "",
