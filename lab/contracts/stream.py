@@ -115,10 +115,8 @@ def message(type_: str) -> Schema:
     return {
         "name": type_,
         "traits": [ref("messageTraits", "entry")],
-        "payload": {
-            "schemaFormat": "application/schema+json;version=draft-2020-12",
-            "schema": {"$ref": f"./{type_}.json"},
-        },
+        # Without a schemaFormat, which makes generators forget names, and what is required.
+        "payload": {"$ref": f"./{type_}.json"},
     }
 
 

@@ -15,7 +15,7 @@ class Reader
     document = JSON.parse(File.read(contract))
     @follow = document['operations']['follow']
     message = document['components']['messages'].fetch(type)
-    payload = File.join(File.dirname(contract), message['payload']['schema']['$ref'])
+    payload = File.join(File.dirname(contract), message['payload']['$ref'])
     described = JSON.parse(File.read(payload))['properties'].fetch(member)
     abort "#{member} is no number" unless described['type'] == 'number'
     entry = document['components']['messageTraits']['entry']
