@@ -34,10 +34,14 @@ def version() -> str:
 
 
 def write() -> None:
-    """Write all; and, for a version that has none yet, the copies that later ones must fit."""
+    """Write all, and no other; and, for a version that has none yet, copies that later ones fit."""
     release = FOLDER / "released" / version()
     folders = [FOLDER] if release.exists() else [FOLDER, release]
+    made = documents()
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in documents().items():
+        for path in folder.glob("*.json"):
+            if path.name not in made:
+                path.unlink()
+        for name, text in made.items():
             (folder / name).write_text(text)

@@ -14,8 +14,8 @@ from typing import Any
 from lab.contracts.payloads import Schema
 from lab.contracts.stream import STREAM
 
-# They say nothing of which values there may be.
-ANNOTATIONS = {"$schema", "$comment", "title", "description", "examples", "default", "deprecated"}
+# They say nothing of which values there may be. (A default does: it is what older records mean.)
+ANNOTATIONS = {"$schema", "$comment", "title", "description", "examples", "deprecated"}
 
 
 def compared(release: Path, folder: Path) -> list[str]:
@@ -34,11 +34,9 @@ def compared(release: Path, folder: Path) -> list[str]:
 
 
 def schema(path: Path) -> Schema:
-    """The schema of a payload; of the stream's document, that of an entry's fields."""
+    """The schema of a payload; of the stream's document, what it says of an entry's fields."""
     document: Schema = json.loads(path.read_text())
-    if path.name == STREAM:
-        document = document["components"]["messageTraits"]["entry"]["headers"]
-    return document
+    return document["components"]["messageTraits"]["entry"] if path.name == STREAM else document
 
 
 def changes(was: Schema, now: Schema, of: str = "") -> Iterator[str]:
@@ -50,22 +48,32 @@ def changes(was: Schema, now: Schema, of: str = "") -> Iterator[str]:
             yield from changes(fields[field], fields_now[field], f"{of}{field}: ")
         else:
             yield f"{of}{field} went"
+    if "additionalProperties" in was:
+        for field in sorted(fields_now.keys() - fields):
+            yield f"{of}{field} is new, and older readers refuse fields that they do not know"
     for field in sorted(needed_now - needed):
         yield f"{of}{field} is required, and older records lack it"
     for field in sorted((needed - needed_now) & fields_now.keys()):
         yield f"{of}{field} may be missing, and older readers need it"
     keywords = (was.keys() | now.keys()) - ANNOTATIONS - {"properties", "required"}
     for keyword in sorted(keywords):
-        before, after = bare(was.get(keyword)), bare(now.get(keyword))
-        if before != after:
+        before, after = was.get(keyword), now.get(keyword)
+        within = pairs(keyword, before, after)
+        for name, pair in within.items():
+            yield from changes(*pair, f"{of}{name}: ")
+        if not within and before != after:
             yield f"{of}{keyword} was {json.dumps(before)}, and is {json.dumps(after)}"
 
 
-def bare(value: Any) -> Any:
-    """Without annotations, at whatever depth."""
-    if isinstance(value, dict):
-        return {name: bare(each) for name, each in value.items() if name not in ANNOTATIONS}
-    return [bare(each) for each in value] if isinstance(value, list) else value
+def pairs(keyword: str, before: Any, after: Any) -> dict[str, tuple[Schema, Schema]]:
+    """The schemas below a keyword, by where they are; nothing where they are not alike."""
+    if keyword in {"items", "additionalProperties", "headers"}:
+        if isinstance(before, dict) and isinstance(after, dict):
+            return {keyword: (before, after)}
+    elif keyword == "anyOf" and before and after and len(before) == len(after):
+        both = zip(before, after, strict=True)
+        return {f"{keyword} {place}": pair for place, pair in enumerate(both)}
+    return {}
 
 
 def advice(name: str) -> str:

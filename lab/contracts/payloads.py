@@ -81,8 +81,9 @@ def inlined(schema: Any, definitions: Schema) -> Any:
         return [inlined(each, definitions) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if "$ref" in schema:
-        return inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "$ref" in schema:  # what stands beside it is said of this place
+        beside = {name: each for name, each in schema.items() if name != "$ref"}
+        schema = definitions[schema["$ref"].rpartition("/")[2]] | beside
     kept = {name: inlined(each, definitions) for name, each in schema.items() if name != "$defs"}
     if kept.items() >= DECIMAL.items():
         del kept["format"]

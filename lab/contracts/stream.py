@@ -33,7 +33,8 @@ In a loop:
 2. Then ask Postgres for `x-terms`: its answer has to be newer than the entries. Each row is a
    term, with `last_sent`; under a term, the ids with `after < id <= upto` are this database's.
 3. Take the entries in order. The first that fits decides:
-   * A required field is missing or malformed: no record. Pass it.
+   * A required field is missing or malformed, or `prev` is not below `id`: no record. Pass it.
+     Nor is one of a type that you take whose payload does not fit, or has another `id`.
    * No row has its term (empty, if it has none), or its id is outside of that term's range:
      another database's, or never committed. Pass it.
    * `id > last_sent`: not committed yet. Stop here, and read it again later.
@@ -42,12 +43,13 @@ In a loop:
      them by `x-heal`, with `:after` your position and `:upto` its `prev`, then this one.
    * Any other: take it, or pass it, if its type is not for you. The position is now its `id`.
 4. A read that returned fewer than n entries should have led up to the `last_sent` of the round
-   before. What lies between your position and there is a gap, too.
+   before (at first 0), or to this one, if that is less. What you lack up to there is a gap, too.
 5. After a read that returned nothing: if the stream is gone, or its `last-generated-id` is below
    your place (both parts are numbers), the log was wiped or restored. Go back to 0-0.
 
 Keep place, position and what you made of the records in one transaction. A restore of Postgres
-gives positions out again: docs/writing-a-consumer.md says how to notice.
+gives positions out again, and the streamer trims what all readers that it knows have passed:
+docs/writing-a-consumer.md says how to notice the one, and to be known.
 """
 WHO = """
 A user who may run XREAD, and XINFO STREAM, on the stream's key; and a role in Postgres that may
@@ -113,10 +115,8 @@ def message(type_: str) -> Schema:
     return {
         "name": type_,
         "traits": [ref("messageTraits", "entry")],
-        "payload": {
-            "schemaFormat": "application/schema+json;version=draft-2020-12",
-            "schema": {"$ref": f"./{type_}.json"},
-        },
+        # Without a schemaFormat, which makes generators forget names, and what is required.
+        "payload": {"$ref": f"./{type_}.json"},
     }
 
 

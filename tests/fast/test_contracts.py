@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 import pytest
 
 from lab import contracts
 from lab.contracts import FOLDER
 from lab.contracts.growth import compared
-from lab.contracts.payloads import Schema, payloads
+from lab.contracts.payloads import Schema, of_struct, payloads
 from lab.contracts.stream import STREAM
 from tests.support import tips
 from unified_log.log import Data
@@ -27,11 +29,39 @@ STAR: Schema = {
         "at": {"type": "string", "format": "date-time"},
         "where": {"properties": {"x": {"type": "number"}, "y": {"type": "number"}}},
         "words": {"type": "array", "items": {"type": "string"}},
+        "parts": {
+            "items": {"properties": {"title": {"type": "string"}}, "required": ["title"]},
+            "default": [],
+        },
+        "closed": {"properties": {}, "additionalProperties": False},
+        "by": {"anyOf": [{"type": "null"}, {"properties": {"name": {"type": "string"}}}]},
     },
     "required": ["id", "stars"],
 }
 
 Change = Callable[[Schema], object]
+
+
+class Place(msgspec.Struct):
+    """Anywhere."""
+
+    distance: Decimal | None = None
+
+
+class Visit(Data, frozen=True):
+    place: Annotated[Place, msgspec.Meta(description="Where it was.")]
+
+
+def test_what_a_field_says_of_itself_precedes_what_its_struct_says() -> None:
+    assert fields(of_struct("place.visit", Visit))["place"] == {
+        "title": "Place",
+        "description": "Where it was.",
+        "type": "object",
+        "properties": {
+            "distance": {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None}
+        },
+        "required": [],
+    }
 
 
 def test_they_say_what_the_code_says() -> None:
@@ -54,7 +84,10 @@ def test_what_was_released_is_not_written_anew(
             contracts.documents()
         )
         (folder / STREAM).write_text("old")
+        (folder / "gone.json").touch()
     contracts.write()
+    assert (folder / "gone.json").exists()
+    assert not (tmp_path / "gone.json").exists()
     assert (folder / STREAM).read_text() == "old"
     assert (tmp_path / STREAM).read_text() != "old"
 
@@ -104,7 +137,32 @@ def comparison(folder: Path, name: str, was: Schema, change: Change) -> list[str
         ),
         (
             lambda it: fields(it)["words"]["items"].update(maxLength=9),
-            'words: items was {"type": "string"}, and is {"type": "string", "maxLength": 9}',
+            "words: items: maxLength was null, and is 9",
+        ),
+        (
+            lambda it: fields(fields(it)["parts"]["items"])["title"].update(type="number"),
+            'parts: items: title: type was "string", and is "number"',
+        ),
+        (
+            lambda it: fields(it)["parts"]["items"]["required"].pop(),
+            "parts: items: title may be missing, and older readers need it",
+        ),
+        (
+            lambda it: fields(it)["parts"].update(default=[{"title": "all"}]),
+            'parts: default was [], and is [{"title": "all"}]',
+        ),
+        (
+            lambda it: fields(fields(it)["by"]["anyOf"][1]).pop("name"),
+            "by: anyOf 1: name went",
+        ),
+        (
+            lambda it: fields(it)["by"]["anyOf"].pop(0),
+            'by: anyOf was [{"type": "null"}, {"properties": {"name": {"type": "string"}}}],'
+            ' and is [{"properties": {"name": {"type": "string"}}}]',
+        ),
+        (
+            lambda it: fields(fields(it)["closed"]).update(x={"type": "number"}),
+            "closed: x is new, and older readers refuse fields that they do not know",
         ),
         (
             lambda it: it.update(additionalProperties=False),
@@ -128,6 +186,8 @@ def test_a_change_that_is_no_growth_is_refused_with_the_type_to_add(
         lambda it: fields(fields(it)["where"]).update(z={"type": "number"}),
         lambda it: fields(it)["stars"].update(description="From 1 to 5.", examples=[5]),
         lambda it: fields(it)["words"]["items"].update(description="Any."),
+        lambda it: fields(fields(it)["parts"]["items"]).update(x={"type": "integer"}),
+        lambda it: fields(fields(it)["by"]["anyOf"][1]).update(x={"type": "integer"}),
     ],
 )
 def test_a_field_that_need_not_be_there_and_other_words_are_growth(
@@ -144,12 +204,15 @@ def test_a_type_that_is_gone_is_refused(tmp_path: Path) -> None:
 
 
 def test_so_is_a_field_of_the_log_that_went(tmp_path: Path) -> None:
-    def headers(document: Schema) -> Any:
-        return document["components"]["messageTraits"]["entry"]["headers"]
+    def change(document: Schema) -> None:
+        entry = document["components"]["messageTraits"]["entry"]
+        fields(entry["headers"]).pop("prev")
+        entry["x-payload-field"] = "payload"
 
     was = json.loads((FOLDER / STREAM).read_text())
-    [said] = comparison(tmp_path, STREAM, was, lambda it: fields(headers(it)).pop("prev"))
-    assert said.startswith("log.asyncapi.json no longer fits release 1.0.0: prev went. ")
+    [said] = comparison(tmp_path, STREAM, was, change)
+    why = 'headers: prev went; x-payload-field was "data", and is "payload"'
+    assert said.startswith(f"log.asyncapi.json no longer fits release 1.0.0: {why}. ")
 
 
 def test_a_kind_that_is_added_has_a_contract() -> None:
@@ -161,7 +224,7 @@ def test_a_kind_that_is_added_has_a_contract() -> None:
             "type": "object",
             "properties": {
                 "id": fields(payloads()["ride.create"])["id"],
-                "ride_id": {"type": "integer"},
+                "ride_id": {"type": "integer", "examples": [519]},
                 "cents": {
                     "type": "integer",
                     "exclusiveMinimum": 0,
@@ -170,6 +233,7 @@ def test_a_kind_that_is_added_has_a_contract() -> None:
                 },
             },
             "required": ["id", "ride_id", "cents"],
+            "examples": [{"id": 521, "ride_id": 519, "cents": 100}],
         }
     }
 

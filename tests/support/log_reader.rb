@@ -15,7 +15,7 @@ class Reader
     document = JSON.parse(File.read(contract))
     @follow = document['operations']['follow']
     message = document['components']['messages'].fetch(type)
-    payload = File.join(File.dirname(contract), message['payload']['schema']['$ref'])
+    payload = File.join(File.dirname(contract), message['payload']['$ref'])
     described = JSON.parse(File.read(payload))['properties'].fetch(member)
     abort "#{member} is no number" unless described['type'] == 'number'
     entry = document['components']['messageTraits']['entry']
@@ -65,7 +65,15 @@ class Reader
 
   def record?(fields)
     @required.all? { |name| fields.key?(name) } &&
-      @patterns.all? { |name, pattern| !fields.key?(name) || pattern.match?(fields[name].b) }
+      fields.all? { |name, value| !@patterns[name] || value.b[@patterns[name]] == value.b } &&
+      fields['prev'].to_i < fields['id'].to_i && (fields['type'] != @type || fits?(fields))
+  end
+
+  def fits?(fields)
+    payload = JSON.parse(fields[@field], decimal_class: BigDecimal)
+    payload.is_a?(Hash) && payload['id'] == fields['id'].to_i && payload[@member].is_a?(Numeric)
+  rescue JSON::ParserError
+    false
   end
 
   def heal(upto)

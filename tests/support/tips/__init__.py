@@ -31,7 +31,7 @@ ADD = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s RETURNING cents"
 class Tip(Data, frozen=True):
     """What a rider gave for a ride."""
 
-    ride_id: int
+    ride_id: Annotated[int, msgspec.Meta(examples=[519])]
     cents: Annotated[int, msgspec.Meta(gt=0, description="Euro cents.", examples=[100])]
 
 
