@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from unified_log.database import one_row
-from unified_log.log import Data, Record, parse_data
+from unified_log.log import Data, Position, Record, parse_data
 from unified_log.readers.checkpoint import Place
 from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.handler import Handler
@@ -36,7 +36,7 @@ RECOUNT = """
 class Rating(Data, frozen=True, gc=False):
     """What a rider said of a ride."""
 
-    ride_id: Annotated[int, msgspec.Meta(description="The ride's `id`.", examples=[519])]
+    ride_id: Annotated[Position, msgspec.Meta(description="The ride's `id`.", examples=[519])]
     stars: Annotated[
         int, msgspec.Meta(ge=1, le=5, description="From 1 to 5, the best.", examples=[5])
     ]

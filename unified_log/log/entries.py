@@ -72,13 +72,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     trace: Trace | None = None
 
 
+# As Postgres' bigint; without the format, generators of code take 32 bits.
+Position = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_ID, extra_json_schema={"format": "int64"})]
+
+
 class Data(msgspec.Struct, frozen=True, gc=False):
     """What the data of every record has. Other members are ignored, so that later ones may come."""
 
-    id: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=LARGEST_ID, description="The record's position.", examples=[521]),
-    ]
+    id: Annotated[Position, msgspec.Meta(description="The record's position.", examples=[521])]
 
 
 class Invalid(ValueError):
