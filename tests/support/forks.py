@@ -32,6 +32,9 @@ IMPORTED = (
     "demo.simulator.customer",
     "unified_log.streamer.upkeep",
     "watch.server",
+    # Of what is imported where telemetry is on, that which looks at no variable meanwhile.
+    "opentelemetry.exporter.otlp.proto.http.metric_exporter",
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 )
 # The interpreter that forks, one for each test process: it starts with the first service.
 FORKING = multiprocessing.get_context("forkserver")
@@ -82,6 +85,8 @@ def _run(
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
+    # It forks as any Python does: as a child of a fork server it would ask that, or import all anew.
+    multiprocessing.set_start_method(None, force=True)
     # As the interpreter does when it starts.
     sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv[1:] = arguments
