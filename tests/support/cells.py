@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
@@ -20,10 +19,10 @@ from lab.ports import free_ports
 from lab.processes import start
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
 from tests.support.folders import short_folder
+from tests.support.forks import completed
 from tests.support.world import PATIENCE, World, eventually
 from unified_log.errors import Refused
 
@@ -82,14 +81,8 @@ class Cells:
 
     def move(self, slots: str, cell: int) -> subprocess.CompletedProcess[str]:
         """`python -m cells.router`, as it is run."""
-        return subprocess.run(
-            [sys.executable, "-m", "cells.router", slots, str(cell)],
-            cwd=PROJECT,
-            env=os.environ | self.settings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environment = os.environ | self.settings
+        return completed("cells.router", slots, str(cell), environment=environment)
 
     def lose_api(self, cell: int) -> None:
         """Kill it, and wait until the router has noticed: before that, a client gets no answer."""

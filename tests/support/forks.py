@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rocket_rides.settings import PROJECT
 
@@ -36,6 +37,7 @@ IMPORTED = (
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 )
+LONGEST = 60.0  # seconds, of a command that ends by itself
 # The interpreter that forks, one for each test process: it starts with the first service.
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([*IMPORTED])
@@ -45,12 +47,17 @@ class Process(ForkServerProcess):
     """A service's process, which one waits for as for a `subprocess.Popen`."""
 
     def __init__(
-        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        output: Path,
+        errors: Path | None = None,
     ) -> None:
-        """Start it; its output goes to a file."""
+        """Start it; its output goes to a file, and so do its errors, by default to the same."""
         ours, its = FORKING.Pipe(duplex=False)
         with ours, its:
-            given = (module, [*arguments], dict(environment), output, its)
+            given = (module, [*arguments], dict(environment), output, errors, its)
             super().__init__(target=_run, args=given)
             self.start()
             its.close()
@@ -72,20 +79,39 @@ class Process(ForkServerProcess):
         return self.exitcode
 
 
+def completed(
+    module: str, *arguments: str, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """What `python -m module` comes to, which ends by itself."""
+    with TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        status = Process(module, arguments, environment, output, errors).wait(LONGEST)
+        said = output.read_text(), errors.read_text()
+        return subprocess.CompletedProcess([module, *arguments], status, *said)
+
+
 def _run(
-    module: str, arguments: list[str], environment: dict[str, str], output: Path, begun: Connection
+    module: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    output: Path,
+    errors: Path | None,
+    begun: Connection,
 ) -> None:
     """Become a process like that of `python -m module`."""
     os.setsid()
     with output.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    if errors:
+        with errors.open("wb") as file:
+            os.dup2(file.fileno(), 2)
     begun.close()
     os.chdir(PROJECT)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    # It forks as any Python does: as a child of a fork server it would ask that, or import all anew.
+    # It forks as any Python does, where a child of a fork server would import all anew.
     multiprocessing.set_start_method(None, force=True)
     # As the interpreter does when it starts.
     sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
