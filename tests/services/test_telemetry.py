@@ -4,10 +4,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from lab.ports import free_ports
+from tests.support import plain_http
 from tests.support.api import Api
 from tests.support.collector import Collector, Span
 from tests.support.metrics import TEXT, Series, parsed
@@ -254,12 +254,13 @@ def test_the_metrics_that_arrive_are_those_that_the_page_shows(
     watch = world.service("watch", WATCH_PORT=str(port), **collector.settings).says("Listening")
 
     def shown() -> Series:
-        answer = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Accept": TEXT})
-        return settled(parsed(answer.text, TEXT))
+        return settled(parsed(page.get("/metrics", headers={"Accept": TEXT}).text, TEXT))
 
-    eventually(
-        lambda: len(shown()) > 30 and settled(collector.metrics()) == shown(), "the same metrics"
-    )
+    with plain_http.client(port) as page:
+        eventually(
+            lambda: len(shown()) > 30 and settled(collector.metrics()) == shown(),
+            "the same metrics",
+        )
     assert watch.stop() == 0
 
 

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from api.views import DESCRIPTION
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
+from tests.support import plain_http
 from tests.support.world import Service, World, eventually
 
 PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/schemas/Problem"})
@@ -32,11 +33,11 @@ class Api:
     It has one worker unless it is told otherwise: each imports all anew.
     """
 
-    def __init__(self, world: World, **environment: str) -> None:
-        self.port = free_ports()
+    def __init__(self, world: World, port: int | None = None, **environment: str) -> None:
+        self.port = port or free_ports()
         own = {"API_PORT": str(self.port), "API_WORKERS": "1"} | environment
         self.service: Service = world.service("api", **own)
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self.client = plain_http.client(self.port)
         eventually(self.answers, "an answer of the API")
 
     def answers(self) -> bool:
