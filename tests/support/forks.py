@@ -53,11 +53,15 @@ class Process(ForkServerProcess):
         environment: Mapping[str, str],
         output: Path,
         errors: Path | None = None,
+        folder: Path = PROJECT,
     ) -> None:
-        """Start it; its output goes to a file, and so do its errors, by default to the same."""
+        """Start it; its output goes to a file, and so do its errors, by default to the same.
+
+        In another folder it has that folder's packages, and none of the project's.
+        """
         ours, its = FORKING.Pipe(duplex=False)
         with ours, its:
-            given = (module, [*arguments], dict(environment), output, errors, its)
+            given = (module, [*arguments], dict(environment), output, errors, folder, its)
             super().__init__(target=_run, args=given)
             self.start()
             its.close()
@@ -96,6 +100,7 @@ def _run(
     environment: dict[str, str],
     output: Path,
     errors: Path | None,
+    folder: Path,
     begun: Connection,
 ) -> None:
     """Become a process like that of `python -m module`."""
@@ -107,13 +112,24 @@ def _run(
         with errors.open("wb") as file:
             os.dup2(file.fileno(), 2)
     begun.close()
-    os.chdir(PROJECT)
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
     # It forks as any Python does, where a child of a fork server would import all anew.
     multiprocessing.set_start_method(None, force=True)
+    if folder != PROJECT:
+        _forget_the_project()
+        sys.path[0] = str(folder)
     # As the interpreter does when it starts.
     sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv[1:] = arguments
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _forget_the_project() -> None:
+    """What was imported of it, and where it is. None of its modules changes another package."""
+    packages = {path.parent.name for path in PROJECT.glob("*/__init__.py")}
+    for name in [each for each in sys.modules if each.partition(".")[0] in packages]:
+        del sys.modules[name]
+    sys.path[:] = ["", *(path for path in sys.path if path and Path(path) != PROJECT)]
