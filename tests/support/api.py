@@ -33,9 +33,9 @@ class Api:
     It has one worker unless it is told otherwise: each imports all anew.
     """
 
-    def __init__(self, world: World, port: int | None = None, **environment: str) -> None:
-        self.port = port or free_ports()
-        own = {"API_PORT": str(self.port), "API_WORKERS": "1"} | environment
+    def __init__(self, world: World, **environment: str) -> None:
+        own = {"API_PORT": str(free_ports()), "API_WORKERS": "1"} | environment
+        self.port = int(own["API_PORT"])
         self.service: Service = world.service("api", **own)
         self.client = plain_http.client(self.port)
         eventually(self.answers, "an answer of the API")

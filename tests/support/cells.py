@@ -69,7 +69,7 @@ class Cells:
     def put_back(self) -> None:
         """Start what is down, give all slots to cell 0, and forget all keys; the rides stay."""
         self.apis = [
-            api if api.service.process.poll() is None else Api(world, api.port)
+            api if api.service.process.poll() is None else Api(world, API_PORT=str(api.port))
             for api, world in zip(self.apis, self.worlds, strict=True)
         ]
         if not self._process:

@@ -10,9 +10,10 @@ import zipfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from lab.processes import clean_environment
+from lab.processes import clean_environment, start
 from rocket_rides.settings import PROJECT
 from tests.support.checkout import uv
+from tests.support.world import Service, World
 
 LOCKED = re.findall(r"^([\w.-]+)==", (PROJECT / "requirements/services.txt").read_text(), re.M)
 
@@ -59,3 +60,12 @@ def environment() -> dict[str, str]:
     """This process' own, without what leads to the project's code or settings."""
     leading = {"PYTHONPATH", "UNIFIED_LOG_SETTINGS"}
     return {name: value for name, value in clean_environment().items() if name not in leading}
+
+
+def run(python: Path, folder: Path, world: World, module: str, *arguments: str) -> Service:
+    """Start a module with that Python, on a world's servers, in a folder."""
+    path = world.new_output(module)
+    with path.open("wb") as output:
+        given = environment() | world.settings
+        process = start([python, "-m", module, *arguments], given, output, folder)
+    return world.started(Service(process, path))
