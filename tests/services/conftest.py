@@ -18,9 +18,3 @@ def both(postgres: Postgres, redis_of_kind: Callable[[str], Redis]) -> Iterator[
 def cells(both: Cells) -> Cells:
     both.put_back()
     return both
-
-
-@pytest.fixture
-def own_cells(postgres: Postgres, redis: Redis) -> Iterator[Cells]:
-    with two_cells(postgres, redis) as found:
-        yield found

@@ -3,9 +3,9 @@
 import json
 import socket
 
-import httpx
 import psutil
 
+from tests.support import plain_http
 from tests.support.api import FORM, JSON, Api, ask, statuses
 from tests.support.world import World, eventually
 
@@ -59,7 +59,7 @@ def test_idle_and_slow_clients_starve_nobody(world: World) -> None:
         other.sendall(head)
     for other in others[60:]:
         other.sendall(head + form + b"dist")
-    keep_alive = [httpx.Client(base_url=api.client.base_url, timeout=30) for _ in range(20)]
+    keep_alive = [plain_http.client(api.port) for _ in range(20)]
     for client in keep_alive:
         assert client.post("/rides", data={"distance": "5"}).status_code == 201
     assert {api.post().status_code for _ in range(50)} == {201}

@@ -50,7 +50,7 @@ def under_load(api: Api) -> Iterator[list[int]]:
     statuses, stop = list[int](), Event()
 
     def post() -> None:
-        while not stop.is_set():
+        while not stop.wait(0.01):
             statuses.append(api.post().status_code)
             statuses.append(api.client.get("/readyz").status_code)
 

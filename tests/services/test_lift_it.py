@@ -9,6 +9,7 @@ import pytest
 
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
+from tests.support import package
 from tests.support.clusters import fresh_world
 from tests.support.disasters import flush
 from tests.support.killed import killed_midway
@@ -29,11 +30,16 @@ def test_the_page_is_short() -> None:
     assert len(text.split()) <= MOST_WORDS
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return package.build(tmp_path_factory.mktemp("wheel"))
+
+
 @pytest.fixture
-def shop(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Shop]:
+def shop(postgres: Postgres, redis: Redis, wheel: Path, tmp_path: Path) -> Iterator[Shop]:
     """In a database of its own, with a streamer."""
     with fresh_world(postgres, redis, tmp_path, {}) as world:
-        shop = Shop(world)
+        shop = Shop(world, wheel)
         shop.run("unified_log.streamer").says("leading")
         yield shop
 

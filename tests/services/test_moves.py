@@ -9,7 +9,6 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Event
 
-import httpx
 import pytest
 
 from api.booking import FENCE
@@ -19,6 +18,7 @@ from cells.router.keys import Keys
 from cells.router.move import MoveStep, move
 from cells.router.slots import SLOTS, read, write
 from rocket_rides.cells import CELL_SIZE
+from tests.support import plain_http
 from tests.support.api import MAYBE_TAKEN, is_problem
 from tests.support.cells import Cells, key_of
 from tests.support.world import eventually
@@ -35,7 +35,7 @@ def test_each_key_takes_one_ride_while_slots_move_back_and_forth(cells: Cells) -
     def client(number: int) -> Counter[tuple[str, int]]:
         answers: Counter[tuple[str, int]] = Counter()
         mine = random.Random(number)
-        with httpx.Client(base_url=cells.client.base_url, timeout=30) as api:
+        with plain_http.client(cells.port) as api:
             asked: list[str] = []
             while not over.is_set():
                 key = mine.choice(asked[-20:]) if asked and mine.random() < 0.5 else None
@@ -74,13 +74,13 @@ def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
     cells: Cells, step: MoveStep, target: int
 ) -> None:
     """Between cells that have both had the slots before."""
-    cells.move(ALL, 1)
-    cells.move(ALL, 0)
+    cells.give(ALL, 1)
+    cells.give(ALL, 0)
     key = key_of(range(256))
     before = cells.post(key).json()
-    chosen, taken = some_slots(ALL), cells.rides()
+    taken = cells.rides()
     with crash_at(step), pytest.raises(InjectedCrash):
-        move(chosen, 1, cells.map, cells.router, cells.databases)
+        cells.give(ALL, 1)
     for restart in (False, True):
         if restart:  # it reads the map on disk
             cells.stop()
@@ -88,7 +88,7 @@ def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
         meanwhile = cells.post(key)
         assert meanwhile.status_code == 503 or meanwhile.json() == before
     assert cells.takers("during") == ([1] if step is MoveStep.ACCEPTED else [])
-    move(chosen, target, cells.map, cells.router, cells.databases)
+    cells.give(ALL, target)
     assert cells.post(key).json() == before
     assert cells.takers("after") == [target]
     assert set(read(cells.map).values()) == {target}
@@ -98,8 +98,8 @@ def test_a_move_that_crashes_opens_no_slot_twice_and_goes_on_or_back(
 def test_a_cell_that_was_restored_gets_its_keys_and_its_fence_again(cells: Cells) -> None:
     key = key_of(range(128, 256))
     first = cells.post(key).json()
-    cells.move(ALL, 1)
-    cells.move("00-7f", 0)
+    cells.give(ALL, 1)
+    cells.give("00-7f", 0)
     cells.worlds[1].connection.execute(f"ALTER TABLE idempotency_keys DROP CONSTRAINT {FENCE}")
     cells.worlds[1].connection.execute("DELETE FROM idempotency_keys")
     with cells.api_away(1):
@@ -118,11 +118,11 @@ def test_after_a_restore_no_key_is_answered_with_a_ride_that_is_lost(
 ) -> None:
     """Not even with another one, which has got its id since. Whatever `slots` cell 1 has."""
     key = key_of(range(128, 256))
-    cells.move("80-ff", 1)
+    cells.give("80-ff", 1)
     lost = cells.post(key).json()["ride"]["id"]
-    cells.move("80-ff", 0)
+    cells.give("80-ff", 0)
     if slots:
-        cells.move(slots, 1)
+        cells.give(slots, 1)
     database = cells.worlds[1].connection
     for table in ("idempotency_keys", "staged_log_records", "rides"):
         database.execute(f"DELETE FROM {table}")
@@ -142,7 +142,7 @@ def test_a_second_router_that_knows_of_no_move_takes_no_ride_until_it_is_restart
     """They share the map on disk; in its memory, the second still has what it read there."""
     upper = key_of(range(128, 256))
     ride = cells.post(upper).json()
-    cells.move("80-ff", 1)
+    cells.give("80-ff", 1)
     cells.router.set(dict.fromkeys(SLOTS, 0))
     assert cells.post(upper).status_code == 503
     cells.stop()
@@ -155,7 +155,7 @@ def test_no_cell_takes_keys_of_slots_for_which_no_move_was_run(cells: Cells) -> 
     """Also where the map on disk is an old one, or was lost: it says so, and they get a 503."""
     upper = key_of(range(128, 256))
     ride = cells.post(upper).json()
-    cells.move("80-ff", 1)
+    cells.give("80-ff", 1)
     write(cells.map, dict.fromkeys(SLOTS, 0))
     moved = cells.move("00-0f,30", 1)
     assert moved.stdout == "cell 1 has these 17 slots; 0 keys copied\n"
@@ -170,21 +170,21 @@ def test_no_cell_takes_keys_of_slots_for_which_no_move_was_run(cells: Cells) -> 
 
 
 def test_slots_of_several_cells_can_each_be_given_back(cells: Cells) -> None:
-    cells.move("80-ff", 1)
+    cells.give("80-ff", 1)
     lower, upper = key_of(range(128)), key_of(range(128, 256))
     rides = [cells.post(key).json() for key in (lower, upper)]
     with crash_at(MoveStep.REFUSED), pytest.raises(InjectedCrash):
-        move(some_slots(ALL), 1, cells.map, cells.router, cells.databases)
+        cells.give(ALL, 1)
     assert cells.post(lower).status_code == cells.post(upper).status_code == 503
-    cells.move("80-ff", 1)
-    cells.move("00-7f", 0)
+    cells.give("80-ff", 1)
+    cells.give("00-7f", 0)
     assert [cells.post(key).json() for key in (lower, upper)] == rides
 
 
 @pytest.mark.proves("slots-move")
 def test_what_the_router_had_sent_to_the_old_cell_takes_no_ride_there_later(cells: Cells) -> None:
     """However late it gets there; whether an earlier request took one, that cell can't know."""
-    cells.move(ALL, 1)
+    cells.give(ALL, 1)
     taken = cells.rides()
     late = cells.apis[0].post(**{"Idempotency-Key": "late"})
     assert is_problem(late, 503, MAYBE_TAKEN)
@@ -235,7 +235,7 @@ def test_a_move_that_knows_no_cell_that_was_given_slots_meanwhile_is_refused(
 ) -> None:
     """Between its first look at the map and its locks, another one ended."""
     before = read(cells.map)
-    cells.move(ALL, 1)
+    cells.give(ALL, 1)
     maps = iter([before])
     monkeypatch.setattr(slots, "read", lambda path: next(maps, None) or read(path))
     monkeypatch.setattr(cells.router, "cells", lambda: {0})
@@ -264,15 +264,14 @@ def test_a_key_with_another_ride_in_the_new_cell_switches_nothing(cells: Cells) 
 
 
 def test_an_api_or_a_router_that_is_away_is_noticed_before_anything_is_done(
-    own_cells: Cells,
+    cells: Cells,
 ) -> None:
-    cells = own_cells
     cells.lose_api(1)
     with pytest.raises(Refused, match="HAProxy finds the API of cell 1 not ready"):
-        move({"00"}, 1, cells.map, cells.router, cells.databases)
+        cells.give("00", 1)
     cells.stop()
     with pytest.raises(Refused, match="HAProxy can't be reached"):
-        move({"00"}, 1, cells.map, cells.router, cells.databases)
+        cells.give("00", 1)
     assert set(read(cells.map).values()) == {0}
     assert cells.apis[0].post(**{"Idempotency-Key": "k"}).status_code == 201
 

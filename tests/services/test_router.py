@@ -3,12 +3,12 @@
 import re
 from hashlib import sha256
 
-import httpx
 import pytest
 
 from cells.router import keys
 from cells.router.slots import SLOTS
 from rocket_rides.cells import CELL_SIZE
+from tests.support import plain_http
 from tests.support.api import FORM, ask, statuses
 from tests.support.cells import Cells, key_of
 
@@ -39,8 +39,9 @@ def test_a_ride_is_found_in_its_cell_however_the_api_lets_its_path_be_written(
     cells: Cells, path: str
 ) -> None:
     ride = cells.apis[1].post().json()["ride"]["id"]
-    url = f"http://127.0.0.1:{cells.port}{path}/{ride}"
-    assert {httpx.get(url).status_code for _ in range(4)} == {200}
+    with plain_http.client(cells.port) as client:
+        url = f"http://127.0.0.1:{cells.port}{path}/{ride}"
+        assert {client.get(url).status_code for _ in range(4)} == {200}
 
 
 def test_a_feed_goes_on_in_the_cell_of_its_position(cells: Cells) -> None:
@@ -54,9 +55,8 @@ def test_a_feed_goes_on_in_the_cell_of_its_position(cells: Cells) -> None:
     assert cells.client.get("/log?limit=1").json()[0]["source"].endswith("/cells/0")
 
 
-def test_a_cell_that_is_down_takes_no_other_along(own_cells: Cells) -> None:
-    cells = own_cells
-    cells.move("80-ff", 1)
+def test_a_cell_that_is_down_takes_no_other_along(cells: Cells) -> None:
+    cells.give("80-ff", 1)
     lower, upper = key_of(range(128)), key_of(range(128, 256))
     cells.lose_api(1)
     for answer in (cells.post(upper), cells.client.get(f"/rides/{CELL_SIZE + 1}")):
@@ -78,7 +78,7 @@ def test_router_and_database_agree_on_a_keys_slot(cells: Cells, key: str) -> Non
     ).fetchone() or [""]
     assert slot == sha256(key.encode()).hexdigest()[:2]
     cells.router.set(dict.fromkeys(SLOTS, 0) | {slot: 2})  # which the router does not have
-    with httpx.Client(base_url=cells.client.base_url, timeout=30) as client:
+    with plain_http.client(cells.port) as client:
         answer = client.post(
             "/rides", data={"distance": "5"}, headers=[(b"Idempotency-Key", key.encode())]
         )

@@ -1,13 +1,12 @@
 """Commands for a second terminal, where no fleet runs or a server is away: one line says so."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rocket_rides.fleet import no_fleet_on
+from tests.support.forks import completed
 from tests.support.world import THE_FLEETS
 
 AWAY = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
@@ -35,14 +34,7 @@ def test_a_server_of_ones_own_that_is_away_is_one_line(tmp_path: Path) -> None:
 
 def refused_by(command: str, **settings: str) -> str:
     """The one line that it prints before it ends."""
-    done = subprocess.run(
-        [sys.executable, "-m", *COMMANDS[command]],
-        env=os.environ | THE_FLEETS | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = completed(*COMMANDS[command], environment=os.environ | THE_FLEETS | settings)
     assert done.returncode
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1

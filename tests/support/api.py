@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from api.views import DESCRIPTION
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
+from tests.support import plain_http
 from tests.support.world import Service, World, eventually
 
 PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/schemas/Problem"})
@@ -34,10 +35,10 @@ class Api:
     """
 
     def __init__(self, world: World, **environment: str) -> None:
-        self.port = free_ports()
-        own = {"API_PORT": str(self.port), "API_WORKERS": "1"} | environment
+        own = {"API_PORT": str(free_ports()), "API_WORKERS": "1"} | environment
+        self.port = int(own["API_PORT"])
         self.service: Service = world.service("api", **own)
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self.client = plain_http.client(self.port)
         eventually(self.answers, "an answer of the API")
 
     def answers(self) -> bool:

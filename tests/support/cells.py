@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
@@ -12,7 +11,9 @@ import httpx
 import pytest
 
 from api.booking import FENCE
+from cells.router.__main__ import some_slots
 from cells.router.haproxy import HAProxy
+from cells.router.move import move
 from cells.router.slots import SLOTS, read, write
 from demo.embedded.servers import Postgres, Redis
 from lab.haproxy import CONFIGURATION, HAPROXY
@@ -20,10 +21,11 @@ from lab.ports import free_ports
 from lab.processes import start
 from migrations import upgrade
 from rocket_rides.cells import CELL_SIZE
-from rocket_rides.settings import PROJECT
+from tests.support import plain_http
 from tests.support.api import Api
 from tests.support.clusters import fresh_world
 from tests.support.folders import short_folder
+from tests.support.forks import completed
 from tests.support.world import PATIENCE, World, eventually
 from unified_log.errors import Refused
 
@@ -46,9 +48,7 @@ class Cells:
             **{f"CELL_{cell}_DATABASE_URL": url for cell, url in self.databases.items()},
         }
         self.router = HAProxy(str(self.socket), self.map)
-        self.client = exits.enter_context(
-            httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
-        )
+        self.client = exits.enter_context(plain_http.client(self.port))
         self._process: subprocess.Popen[bytes] | None = None
         exits.callback(self.stop)
         self.start()
@@ -67,7 +67,14 @@ class Cells:
             self._process = None
 
     def put_back(self) -> None:
-        """Give all slots to cell 0 again, and forget all keys; the rides stay."""
+        """Start what is down, give all slots to cell 0, and forget all keys; the rides stay."""
+        self.apis = [
+            api if api.service.process.poll() is None else Api(world, API_PORT=str(api.port))
+            for api, world in zip(self.apis, self.worlds, strict=True)
+        ]
+        if not self._process:
+            self.start()
+        eventually(self._is_up, "a router with two cells")
         for world in self.worlds:
             world.connection.execute(
                 f"ALTER TABLE idempotency_keys DROP CONSTRAINT IF EXISTS {FENCE}"
@@ -82,14 +89,12 @@ class Cells:
 
     def move(self, slots: str, cell: int) -> subprocess.CompletedProcess[str]:
         """`python -m cells.router`, as it is run."""
-        return subprocess.run(
-            [sys.executable, "-m", "cells.router", slots, str(cell)],
-            cwd=PROJECT,
-            env=os.environ | self.settings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environment = os.environ | self.settings
+        return completed("cells.router", slots, str(cell), environment=environment)
+
+    def give(self, slots: str, cell: int) -> None:
+        """The same in this process, which takes a tenth of the time."""
+        move(some_slots(slots), cell, self.map, self.router, self.databases)
 
     def lose_api(self, cell: int) -> None:
         """Kill it, and wait until the router has noticed: before that, a client gets no answer."""
@@ -136,7 +141,7 @@ class Cells:
 
     def _is_up(self) -> bool:
         try:
-            with httpx.Client(base_url=self.client.base_url, timeout=30) as client:
+            with plain_http.client(self.port) as client:
                 found = [client.get(f"/rides/{cell * CELL_SIZE + 1}/receipt") for cell in (0, 1)]
         except httpx.TransportError:
             return False

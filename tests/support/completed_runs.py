@@ -1,9 +1,8 @@
 """What the runs of the nightly job have written down: their rows in `runs`."""
 
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
+from tests.support.forks import completed
 from tests.support.jobs import Run
 from tests.support.world import World
 from unified_log.database import one_row
@@ -58,6 +57,5 @@ def statuses(world: World) -> list[str]:
 def approve(world: World, run: int, *options: str) -> Run:
     """`python -m analytics.approve`."""
     at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
-    command = [sys.executable, "-m", "analytics.approve", str(run), *options]
-    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
+    done = completed("analytics.approve", str(run), *options, environment=at)
     return Run(done.returncode, done.stdout, done.stderr)

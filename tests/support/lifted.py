@@ -13,6 +13,7 @@ import psycopg
 
 from rocket_rides.settings import PROJECT
 from tests.support import package
+from tests.support.forks import Process
 from tests.support.world import Service, World
 from unified_log.database import one_row
 
@@ -49,13 +50,13 @@ class Standing(NamedTuple):
 class Shop:
     """The shop, in a folder of its own, with some orders from before its log."""
 
-    def __init__(self, world: World, before: int = 100) -> None:
+    def __init__(self, world: World, wheel: Path, before: int = 100) -> None:
         self.world = world
         self.folder = world.folder / "shop"
         shutil.copytree(
             ORDERS, self.folder / "orders", ignore=shutil.ignore_patterns("__pycache__")
         )
-        ZipFile(package.build(self.folder)).extractall(self.folder)
+        ZipFile(wheel).extractall(self.folder)
         self.connection: psycopg.Connection = world.connect()
         self.upgrade("orders")
         self.connection.execute(BEFORE, [before])
@@ -70,8 +71,10 @@ class Shop:
 
     def run(self, module: str, *arguments: str) -> Service:
         """Start a module of the shop, or of what it has installed."""
-        python = Path(sys.executable)
-        return package.run(python, self.folder, self.world, module, *arguments)
+        output = self.world.new_output(module)
+        given = package.environment() | self.world.settings
+        process = Process(module, arguments, given, output, folder=self.folder)
+        return self.world.started(Service(process, output))
 
     def importable(self, *packages: str) -> list[str]:
         """Those that the shop's processes find."""

@@ -14,6 +14,7 @@ from demo.breaking.ways import WAYS
 from demo.page import Demolition, Run
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
+from tests.support import plain_http
 from tests.support.facts import facts
 from tests.support.world import PATIENCE
 from watch import watching
@@ -32,8 +33,8 @@ class Served:
         self.watcher, self.site, self.port = watcher, site, port
         self.url = f"http://127.0.0.1:{port}"
         # No connection outlives its request: the server may just be closing an idle one.
-        self.client = httpx.Client(
-            base_url=self.url, timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0)
+        self.client = plain_http.client(
+            port, timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0)
         )
         self.browser = {"Origin": self.url, "Sec-Fetch-Site": "same-origin"}
 
