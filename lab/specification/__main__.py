@@ -113,16 +113,16 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-deadline": ("15, one at a time", Queue, QUEUE),
     "never-given-up": ("liveness", Queue, QUEUE),
     "postgres-alone": ("12", Judge, JUDGE),
-    "no-second-witness": ("12", Judge, JUDGE),
+    "no-second-witness": ("12", Judge, ONE_TOTAL),
     "witness-behind": ("12", Judge, JUDGE),
-    "copy-as-witness": ("12", Judge, JUDGE),
+    "copy-as-witness": ("12", Judge, ONE_TOTAL),
     "count-as-witness": ("12", Judge, ONE_TOTAL),
-    "silent-ledger": ("12", Judge, JUDGE),
+    "silent-ledger": ("12", Judge, ONE_TOTAL),
     "ledger-ignored": ("12", Judge, ONE_TOTAL | {"alterations": 2, "parties": 2}),
     "altered-ledger": ("12", Judge, ONE_TOTAL | {"taken": 3}),
     "records-uncounted": ("12", Judge, JUDGE),
-    "stale-approval": ("12", Judge, ONE_TOTAL | {"alterations": 2, "approvals": 1}),
-    "sums-only": ("liveness", Judge, JUDGE),
+    "stale-approval": ("12", Judge, ONE_TOTAL | {"taken": 1, "alterations": 2, "approvals": 1}),
+    "sums-only": ("liveness", Judge, ONE_TOTAL),
 }
 
 
