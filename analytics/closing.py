@@ -132,9 +132,9 @@ def reading(connection: psycopg.Connection, config: Settings, there: Standing) -
     try:
         with (
             session(config.spark_master) as spark,
-            asking(config.postgres_url, spark.sparkContext),
+            asking(config.postgres_url, spark),
         ):
-            show = partial(shown, spark.sparkContext)
+            show = partial(shown, spark)
             yield Rides(connection, spark, there.warehouse, config.postgres_url, show, writes=False)
     except SPARK_ERRORS as error:
         raise Unavailable(f"Spark: {cause(error)}") from None

@@ -102,9 +102,9 @@ def judge(
     try:
         with (
             session(config.spark_master) as spark,
-            asking(config.postgres_url, spark.sparkContext),
+            asking(config.postgres_url, spark),
         ):
-            show = partial(shown, spark.sparkContext)
+            show = partial(shown, spark)
             job = Job(
                 connection, spark, config.postgres_url, warehouse, row,
                 shown=show, reread_days=config.reread_days,

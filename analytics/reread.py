@@ -33,7 +33,7 @@ def read_again(rides: Rides, looks: Sequence[Look]) -> tuple[list[File], list[Fi
     for file in replaced:
         if kept := list(_others(store, file, looks)):
             written += parquet.write(kept, store)
-    context, table = rides.spark.sparkContext, this_table(rides.connection)
+    context, table = rides.spark, this_table(rides.connection)
     ranges = [
         CountedRange(look.after, look.known, sum(piece.rides for piece in look.of_postgres))
         for look in looks

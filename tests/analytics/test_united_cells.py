@@ -17,7 +17,7 @@ from tests.support.warehouse import DAYS, METRE, OWNER, content, night
 from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def cells(tmp_path: Path) -> list[Path]:
 
 
 def test_all_cells_are_one_exact_total_and_one_that_is_missing_is_named(
-    spark: "SparkSession", cells: list[Path], capsys: pytest.CaptureFixture[str]
+    spark: "SparkContext", cells: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = cells
     status = unite([f"file://{other}/", str(one)], 0, "")
@@ -49,7 +49,7 @@ def test_all_cells_are_one_exact_total_and_one_that_is_missing_is_named(
 
 
 def test_a_table_that_is_not_as_it_was_proven_is_not_added(
-    spark: "SparkSession", cells: list[Path], capsys: pytest.CaptureFixture[str]
+    spark: "SparkContext", cells: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [
         min(cells[0].glob(f"rides/day={day}/*.parquet"), key=lambda path: path.stat().st_size)
@@ -66,7 +66,7 @@ def test_a_table_that_is_not_as_it_was_proven_is_not_added(
 
 
 def test_a_block_that_an_approval_has_emptied_differs_from_nothing(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: "SparkContext", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It stays in the ledger, with no rides."""
     two_blocks = night(tmp_path, Ledger(), (DAYS[0], [1, 2]), (DAYS[1], [BLOCK + 1]))
@@ -79,7 +79,7 @@ def test_a_block_that_an_approval_has_emptied_differs_from_nothing(
 
 
 def test_rides_of_two_cells_have_ids_and_places_of_their_own(
-    spark: "SparkSession", cells: list[Path], tmp_path: Path
+    spark: "SparkContext", cells: list[Path], tmp_path: Path
 ) -> None:
     """Here all are in the folders of one warehouse."""
     files = [path.relative_to(cell) for cell in cells for path in cell.glob("rides/day=*/*")]

@@ -1,9 +1,12 @@
 """What the runs of the nightly job have written down: their rows in `runs`."""
 
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import Any, NamedTuple
 
+import pytest
+
+from analytics.approve import main
 from tests.support.jobs import Run
 from tests.support.world import World
 from unified_log.database import one_row
@@ -56,8 +59,15 @@ def statuses(world: World) -> list[str]:
 
 
 def approve(world: World, run: int, *options: str) -> Run:
-    """`python -m analytics.approve`."""
-    at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
-    command = [sys.executable, "-m", "analytics.approve", str(run), *options]
-    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
-    return Run(done.returncode, done.stdout, done.stderr)
+    """`python -m analytics.approve`, in this process."""
+    said, wrong = StringIO(), StringIO()
+    status: object = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(wrong):
+        patch.setenv("DATABASE_URL", world.postgres_url)
+        patch.setenv("WAREHOUSE_DIR", str(world.folder / "warehouse"))
+        patch.setattr("sys.argv", ["approve", str(run), *options])
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+    return Run(status, said.getvalue(), wrong.getvalue())
