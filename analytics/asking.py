@@ -16,7 +16,6 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from analytics.progress import JOBS
 from analytics.session import SPARK_ERRORS, cause, session
@@ -26,15 +25,15 @@ from unified_log.errors import Unavailable
 
 
 @contextmanager
-def spark_with_deadline(config: Settings) -> Iterator[SparkSession]:
-    """A Spark session whose tasks have that deadline.
+def spark_with_deadline(config: Settings) -> Iterator[SparkContext]:
+    """Spark, whose tasks have that deadline.
 
     Raises Unavailable for Spark's errors, or psycopg.Error once Postgres does not answer.
     """
     try:
         with (
             session(config.spark_master) as spark,
-            asking(config.postgres_url, spark.sparkContext),
+            asking(config.postgres_url, spark),
         ):
             yield spark
     except SPARK_ERRORS as error:

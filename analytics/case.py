@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 import psycopg
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from analytics import closings, findings, records, rotation, runs
 from analytics.balances import AGREES, Balances
@@ -55,7 +55,7 @@ class Case:
     """All that a run has read, and what it has found by that."""
 
     connection: psycopg.Connection
-    spark: SparkSession
+    spark: SparkContext
     rides: Rides
     known: Known
     frozen: Frozen
@@ -116,7 +116,7 @@ class Case:
         start = self.frozen.history.start
         cuts = records.ranges(self.known.ledger, start, position)
         with self.shown("Counting records"):
-            return records.seen(self.connection, self.spark.sparkContext, self.rides.url, cuts)
+            return records.seen(self.connection, self.spark, self.rides.url, cuts)
 
     def _lacks_records(self) -> bool:
         """Whether more or less is there than was sent, and the last run has not said so."""
@@ -184,7 +184,7 @@ class Case:
         rollup_verdict, minutes = self._prove_rollup()
         self._look_at_unseen((one.after, one.upto) for one in minutes)
         proven_ratings = ratings.prove(
-            connection, self.spark.sparkContext, self.rides.url, self.shown, known.ledger, position,
+            connection, self.spark, self.rides.url, self.shown, known.ledger, position,
             self._ratings_again, self.now,
         )  # fmt: skip
         result.ratings, self.ratings = proven_ratings.verdict, proven_ratings.ledger

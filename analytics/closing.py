@@ -129,7 +129,7 @@ def standing(connection: psycopg.Connection, config: Settings) -> Standing:
 def reading(connection: psycopg.Connection, config: Settings, there: Standing) -> Iterator[Rides]:
     """Both copies of the rides, in a Spark session. Raises Unavailable or psycopg.Error."""
     with spark_with_deadline(config) as spark:
-        show = partial(shown, spark.sparkContext)
+        show = partial(shown, spark)
         yield Rides(connection, spark, there.warehouse, config.postgres_url, show, writes=False)
 
 

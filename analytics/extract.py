@@ -21,6 +21,7 @@ from analytics.parquet import File
 from analytics.pieces import BLOCK, Piece, piece
 from analytics.rows import Rows
 from analytics.store import Store
+from analytics.tasks import done
 
 if TYPE_CHECKING:
     import psycopg
@@ -90,8 +91,8 @@ def extract(
     if not ranges:
         return Extracted([], [], {}, None)
     task = partial(_read, for_executors(url, sys.modules[__name__]), table, marks, root)
-    done = spark.parallelize(ranges, len(ranges)).map(task).collect()
-    files, pieces, digests, minutes = zip(*done, strict=True)
+    read = done(spark, task, ranges, len(ranges))
+    files, pieces, digests, minutes = zip(*read, strict=True)
     return Extracted(
         [File(*file) for some in files for file in some],
         [piece(*sums) for some in pieces for sums in some],

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import psycopg
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from analytics import evidence, ownership, runs
 from analytics.case import Case
@@ -59,7 +59,7 @@ class Job:
     """
 
     connection: psycopg.Connection
-    spark: SparkSession
+    spark: SparkContext
     url: str  # of the same database, for the executors
     warehouse: Warehouse  # made ready, unless this run only checks
     run: runs.Run | None

@@ -16,6 +16,7 @@ from analytics.parquet import File
 from analytics.pieces import BLOCK, Piece, piece
 from analytics.rows import Differences, Differing, Fields
 from analytics.store import Store
+from analytics.tasks import done
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,11 +87,11 @@ def _done(spark: "SparkContext", task: Any, items: Sequence[Any]) -> list[Any]:
     if not items:
         return []
     send_along(sys.modules[__name__])
-    return spark.parallelize(items, _slices(spark, items)).map(task).collect()
+    return done(spark, task, items, _slices(spark, items))
 
 
 def _slices(spark: "SparkContext", items: Sequence[Any]) -> int:
-    """Into how many tasks blocks or files are put: few, since each costs some 50 ms."""
+    """Into how many tasks blocks or files are put: few, since each has its price."""
     return min(len(items), max(spark.defaultParallelism, len(items) // BLOCKS_IN_A_TASK))
 
 

@@ -99,7 +99,7 @@ def judge(
     from analytics.progress import shown
 
     with spark_with_deadline(config) as spark:
-        show = partial(shown, spark.sparkContext)
+        show = partial(shown, spark)
         job = Job(
             connection, spark, config.postgres_url, warehouse, row,
             shown=show, reread_days=config.reread_days,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from analytics.from_postgres import for_executors, reading, this_table
 from analytics.ledger import Ledger
 from analytics.pieces import BLOCK
+from analytics.tasks import done
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,7 +44,7 @@ def seen(
     """How many records the tables have. Raises what Spark raises."""
     url = for_executors(url, sys.modules[__name__])
     count = partial(_count, url, this_table(connection, "log_records"))
-    return sum(spark.parallelize(cuts, min(len(cuts), 64)).map(count).collect())
+    return sum(done(spark, count, cuts, min(len(cuts), 64)))
 
 
 def _count(url: str, view: str, ends: tuple[int, int]) -> int:

@@ -32,7 +32,7 @@ def read_again(rides: Rides, looks: Sequence[Look]) -> tuple[list[File], list[Fi
     store, written = warehouse.table.store, list[File]()
     for file in replaced:
         written += parquet.write(_others(store, file, looks), store)
-    context, table = rides.spark.sparkContext, this_table(rides.connection)
+    context, table = rides.spark, this_table(rides.connection)
     ranges = [
         CountedRange(look.after, look.known, sum(piece.rides for piece in look.of_postgres))
         for look in looks

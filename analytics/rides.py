@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 import psycopg
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from analytics.extract import Extracted, cut_into_ranges, extract
 from analytics.from_postgres import this_table
@@ -35,7 +35,7 @@ class Rides:
     """The rides up to the frozen one. `shown` wraps each Spark stage that can take long."""
 
     connection: psycopg.Connection
-    spark: SparkSession
+    spark: SparkContext
     warehouse: Warehouse
     url: str  # of the same database, for the executors
     shown: Callable[[str], AbstractContextManager[object]]
@@ -47,7 +47,7 @@ class Rides:
 
         Raises Unavailable if Spark has not read as many as Postgres has.
         """
-        context = self.spark.sparkContext
+        context = self.spark
         ranges = cut_into_ranges(self.connection, after, upto, context.defaultParallelism)
         table, root = this_table(self.connection), self.warehouse.table.store.root
         with self.shown("Extracting new rides"):
@@ -74,7 +74,7 @@ class Rides:
         table, root = this_table(self.connection), self.warehouse.table.store.root
         with self._reading("Comparing old rides"):
             asked = self._with_files(blocks) if with_files else blocks
-            return look(self.spark.sparkContext, self.url, table, root, asked)
+            return look(self.spark, self.url, table, root, asked)
 
     def digests_in_files(self, blocks: Sequence[Ask]) -> dict[int, str]:
         """The digest of each block as the warehouse has it, by its beginning.
@@ -84,7 +84,7 @@ class Rides:
         with self.shown("Reading the warehouse"):
             try:
                 root = self.warehouse.table.store.root
-                return digests(self.spark.sparkContext, root, self._with_files(blocks))
+                return digests(self.spark, root, self._with_files(blocks))
             except SPARK_ERRORS as error:
                 if NOT_RIDES in str(error):
                     raise Broken(what(error)) from None
@@ -112,7 +112,7 @@ class Rides:
             files = self.warehouse.table.files() if with_old else []
             of_these = [file for file in files if file.day in days]
             root = self.warehouse.table.store.root
-            old = minute_sums(self.spark.sparkContext, root, of_these)
+            old = minute_sums(self.spark, root, of_these)
         return of_days([*old, self.new.minutes], days)
 
     def new_days(self) -> set[date]:

@@ -1,4 +1,7 @@
-"""The Spark session, which runs our tasks, and says nothing unless it can't start."""
+"""The Spark that runs our tasks, and says nothing unless it can't start.
+
+It is a SparkContext: a SparkSession would load all of Spark SQL, which no task needs.
+"""
 
 import logging
 import os
@@ -14,8 +17,7 @@ from contextlib import contextmanager, suppress
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
 
 from analytics.foreign import ON_THIS_MACHINE, submitted
 from analytics.progress import named, shown
@@ -51,7 +53,7 @@ LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 @contextmanager
-def session(master: str = "") -> Iterator[SparkSession]:
+def session(master: str = "") -> Iterator[SparkContext]:
     """A session on `master`; by default where spark-submit says, else in this process.
 
     A session that is running already is used, and left running. Needs Java (`require_java`). Raises
@@ -76,8 +78,7 @@ def session(master: str = "") -> Iterator[SparkSession]:
         # On this machine tasks run in our interpreter, whatever others are named for a cluster.
         if not (is_cluster and os.environ.get("PYSPARK_PYTHON")):
             os.environ["PYSPARK_PYTHON"] = sys.executable
-        _start(SparkConf().setAll([*settings.items()]))
-        spark = SparkSession.builder.getOrCreate()
+        spark = _start(SparkConf().setAll([*settings.items()]))
     try:
         if is_cluster:
             _require_worker(spark, master)
@@ -87,12 +88,9 @@ def session(master: str = "") -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _running() -> SparkSession | None:
-    """The session that there is, in whatever thread it was made."""
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
-        return None
+def _running() -> SparkContext | None:
+    """The one that there is, in whatever thread it was made; PySpark has no public name for it."""
+    return SparkContext._active_spark_context
 
 
 def cause(error: Exception, output: str = "") -> str:
@@ -124,7 +122,7 @@ def _configured(name: str) -> str | None:
     return SparkContext.getSystemProperty(name)
 
 
-def _start(conf: SparkConf) -> None:
+def _start(conf: SparkConf) -> SparkContext:
     """Start Spark's context, and take back SIGINT: PySpark's handler would end in tracebacks.
 
     Raises Unavailable if SPARK_HOME has another Spark than this PySpark is for.
@@ -137,14 +135,15 @@ def _start(conf: SparkConf) -> None:
         raise Unavailable(f"{theirs}; Spark {pyspark.__version__} is needed, as PySpark is here")
     if threading.current_thread() is threading.main_thread():  # elsewhere, PySpark sets none
         signal.signal(signal.SIGINT, ours)
+    return context
 
 
-def _require_worker(spark: SparkSession, master: str) -> None:
+def _require_worker(spark: SparkContext, master: str) -> None:
     """Have the cluster do a task. Stops Spark and raises Unavailable unless it soon does."""
 
     def ask() -> None:
-        with shown(spark.sparkContext, "Waiting for a worker"):
-            spark.range(1).count()
+        with shown(spark, "Waiting for a worker"):
+            spark.parallelize([1]).count()
 
     with ThreadPoolExecutor(1) as waiting:
         answer = waiting.submit(ask)

@@ -30,7 +30,7 @@ from unified_log.process import Parser
 from unified_log.words import aligned, count, number
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 NAME = "python -m cells.total"
 COMPLETE, INCOMPLETE = 0, 1  # the exit status, beside analytics.reconcile's
@@ -90,14 +90,14 @@ def require_one_of_each(tables: Sequence[OpenTable]) -> None:
             raise Unavailable(f"{one.warehouse} and {two.warehouse} {whose}: give one of them")
 
 
-def require_as_proven(spark: "SparkSession", table: OpenTable) -> None:
+def require_as_proven(spark: "SparkContext", table: OpenTable) -> None:
     """Raise Unavailable unless Spark adds up the rides to what the ledger says of each block."""
     from analytics.look import sums
     from analytics.rides import what
     from analytics.session import SPARK_ERRORS
 
     try:
-        parts = by_block(sums(spark.sparkContext, table.root, table.files)).values()
+        parts = by_block(sums(spark, table.root, table.files)).values()
     except SPARK_ERRORS as error:
         raise Unavailable(f"{table.warehouse} can't be read: {what(error)}") from None
     found = [

@@ -18,7 +18,7 @@ from tests.support.java import short_lived_java
 from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from demo.embedded.servers import Postgres, Redis
     from tests.support.api import Api
@@ -214,7 +214,7 @@ def azurite(folder: Path, azure_port: int) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def spark(java: None, s3: Path, azure_port: int) -> Iterator["SparkSession"]:
+def spark(java: None, s3: Path, azure_port: int) -> Iterator["SparkContext"]:
     """One Spark session for all tests; its workers have the environment of its start."""
     from pyspark.logger import PySparkLogger
 
@@ -227,7 +227,7 @@ def spark(java: None, s3: Path, azure_port: int) -> Iterator["SparkSession"]:
 
 
 @pytest.fixture
-def books(world: "World", spark: "SparkSession") -> "Books":
+def books(world: "World", spark: "SparkContext") -> "Books":
     from tests.support.books import Books
 
     return Books(world, spark)

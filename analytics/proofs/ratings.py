@@ -23,6 +23,7 @@ from analytics.from_postgres import for_executors, reading, this_table
 from analytics.ledger import Ledger, Rated
 from analytics.pieces import BLOCK
 from analytics.result import CountedRatings, RatingsVerdict
+from analytics.tasks import done
 from unified_log.database import one_row
 
 if TYPE_CHECKING:
@@ -112,8 +113,8 @@ def prove(
         task = partial(_add_up, for_executors(url, sys.modules[__name__]), table, cuts)
         with shown("Adding up ratings"):
             slices = min(len(ranges), 4 * spark.defaultParallelism)
-            found = spark.parallelize(ranges, slices).flatMap(task).collect()
-            sums = [Sum(*each) for each in found]
+            found = done(spark, task, ranges, slices)
+            sums = [Sum(*each) for some in found for each in some]
     kept = [rated for rated in full if rated.upto not in again_]
     changed = [rated for rated in reread if _of(sums, rated) != (rated.ratings, rated.stars)]
 

@@ -5,7 +5,7 @@ two of them would differ.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -38,10 +38,17 @@ def as_reconciler(books: Books) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.proves("policy")
-@pytest.mark.parametrize("known", [False, True], ids=["a first run", "a later run"])
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    ("tables", "known"),
+    [(["rides"], False), (TABLES, True)],
+    ids=["a first run", "a later run"],
+)
 def test_a_policy_ends_the_run_of_the_documented_role(
-    books: Books, reconcile: Reconcile, as_reconciler: dict[str, str], table: str, *, known: bool
+    books: Books,
+    reconcile: Reconcile,
+    as_reconciler: dict[str, str],
+    tables: Iterable[str],
+    known: bool,
 ) -> None:
     if known:
         settled(books)
@@ -49,12 +56,14 @@ def test_a_policy_ends_the_run_of_the_documented_role(
         books.world.send(*range(1, 10))
         books.caught_up()
         assert reconcile(books.world, "--check", **as_reconciler).status == 0
-    by_hand(
-        books.world,
-        POLICY.format(table, TABLES[table]),
-        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
-    )
-    refused(books, reconcile, table, as_reconciler, known=known)
+    for table in tables:
+        by_hand(
+            books.world,
+            POLICY.format(table, TABLES[table]),
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        )
+        refused(books, reconcile, table, as_reconciler, known=known)
+        by_hand(books.world, f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
 
 
 def refused(
@@ -84,18 +93,17 @@ def test_the_documented_role_runs_where_no_policy_is(
 
 
 @pytest.mark.proves("plain")
-@pytest.mark.parametrize("table", READ)
-def test_a_view_in_front_of_a_table_ends_the_run(
-    books: Books, reconcile: Reconcile, table: str
-) -> None:
+def test_a_view_in_front_of_a_table_ends_the_run(books: Books, reconcile: Reconcile) -> None:
     settled(books)
     by_hand(
         books.world,
         "CREATE SCHEMA elsewhere",
-        VIEW.format(table, READ[table]),
         f"ALTER DATABASE {books.world.stream} SET search_path = elsewhere, public",
     )
-    refused(books, reconcile, table, {})
+    for table, number in READ.items():
+        by_hand(books.world, VIEW.format(table, number))
+        refused(books, reconcile, table, {})
+        by_hand(books.world, f"DROP VIEW elsewhere.{table}")
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])

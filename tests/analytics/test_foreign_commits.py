@@ -73,10 +73,18 @@ def _schema(books: Books) -> pa.Schema:
     return delta(books).to_pyarrow_table().schema
 
 
-@pytest.mark.parametrize("attack", [move_by_a_day, delete_a_ride, double_a_ride, add_a_ride])
-@pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
+@pytest.mark.parametrize(
+    ("attack", "full"),
+    [
+        (move_by_a_day, False),
+        (delete_a_ride, False),
+        (double_a_ride, False),
+        (add_a_ride, False),
+        (delete_a_ride, True),
+    ],
+)
 def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again(
-    books: Books, reconcile: Reconcile, attack: Callable[[Books], None], *, full: bool
+    books: Books, reconcile: Reconcile, attack: Callable[[Books], None], full: bool
 ) -> None:
     settled(books)
     before = standing(books)

@@ -30,7 +30,7 @@ from unified_log import deadline
 from unified_log.faults import listening
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 # Seconds that a run may take to end, on a busy machine: else it waits as long as the server does.
 LONGEST = 2 * PATIENCE
@@ -67,7 +67,7 @@ def signalled(server: Postgres, number: signal.Signals) -> set[str]:
 @pytest.mark.parametrize("when", [RunStep.AFTER_FREEZE, RunStep.BEFORE_PUBLISH], ids=str)
 def test_a_run_does_not_wait_for_a_server_that_froze_while_tasks_read(
     own_world: World,
-    spark: "SparkSession",
+    spark: "SparkContext",
     reconcile: Reconcile,
     monkeypatch: pytest.MonkeyPatch,
     when: RunStep,

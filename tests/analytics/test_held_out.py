@@ -6,8 +6,6 @@ the same; and nobody is a witness of what he has not counted.
 
 from decimal import Decimal
 
-import pytest
-
 from analytics import approve
 from analytics.result import RatingsVerdict
 from consumers.ratings.stars import Stars
@@ -15,6 +13,7 @@ from tests.support.attacks import (
     TOTALS,
     all_have_counted,
     by_hand,
+    counted,
     settled,
     standing,
     totals_now,
@@ -55,52 +54,51 @@ def test_what_is_held_out_is_named_and_the_rest_is_exact(books: Books) -> None:
     assert held_out(books) == 2
 
 
-@pytest.mark.parametrize("drift", [MILLIMETRE, -MILLIMETRE])
 def test_a_millimetre_beyond_that_is_wrong_and_the_reset_takes_back_what_was_held_out(
-    books: Books, drift: Decimal
+    books: Books,
 ) -> None:
-    settled(books)
-    hold_out(books.world, "consumer0", RIDE)
-    books.tamper("consumer0", drift)
+    counted(books)
+    books.follow()
+    drifts = dict(zip(TOTALS, (MILLIMETRE, -MILLIMETRE), strict=True))
+    for name, drift in drifts.items():
+        hold_out(books.world, name, RIDE)
+        books.tamper(name, drift)
     result = books.run()
-    assert (result.status, result.resets) == ("wrong", ["consumer0"])
-    assert result.consumers[0].drift == drift
-    assert books.caught_up() == books.world.truth
-    assert held_out(books) == 0
+    assert (result.status, result.resets) == ("wrong", [*TOTALS])
+    assert {each.name: each.drift for each in result.consumers} == drifts | {"witness": 0}
+    for name in TOTALS:
+        assert books.caught_up(name) == books.world.truth
+        assert held_out(books, name) == 0
     assert books.run().agrees
 
 
-HIDES_NOTHING = {
-    "it counted the record": (RIDE, "ride.create", True),
-    "it is of another type, and lacks it": (RIDE, "rating.create", False),
-}
-
-
-@pytest.mark.parametrize(
-    ("position", "type_", "counted"), HIDES_NOTHING.values(), ids=HIDES_NOTHING
-)
-def test_a_row_that_somebody_has_made_hides_nothing(
-    books: Books, position: int, type_: str, counted: bool
-) -> None:
-    settled(books)
-    note(books.world, "consumer0", position, type_=type_)
-    if not counted:
-        lack(books.world, "consumer0", position)
+def test_a_row_that_somebody_has_made_hides_nothing(books: Books) -> None:
+    """One total has counted the record all the same; the other lacks it, but for another reason."""
+    counted(books)
+    books.follow()
+    one, other = TOTALS
+    note(books.world, one, RIDE)
+    note(books.world, other, RIDE, type_="rating.create")
+    lack(books.world, other, RIDE)
     result = books.run()
-    assert (result.status, result.resets) == ("wrong", ["consumer0"])
-    assert books.caught_up() == books.world.truth
+    assert (result.status, result.resets) == ("wrong", [one, other])
+    for name in TOTALS:
+        assert books.caught_up(name) == books.world.truth
     assert books.run().agrees
 
 
-@pytest.mark.parametrize(("position", "type_"), [
+ABOUT_NOTHING = [
     (10**12, "ride.create"),  # past its position
     (RIDE, "rating.create"),  # it does not handle that
     (50_000, "ride.create"),  # there is no such ride
     (200_011, "ride.create"),  # nor any such record yet
-])  # fmt: skip
-def test_a_row_about_nothing_makes_no_total_wrong(books: Books, position: int, type_: str) -> None:
-    settled(books)
-    note(books.world, "consumer0", position, type_=type_)
+]
+
+
+def test_a_row_about_nothing_makes_no_total_wrong(books: Books) -> None:
+    counted(books)
+    for position, type_ in ABOUT_NOTHING:
+        note(books.world, "consumer0", position, type_=type_)
     before = totals_now(books)
     for full in (False, True):
         result = books.run(full=full)

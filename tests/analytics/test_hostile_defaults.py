@@ -16,7 +16,7 @@ from tests.support.world import World
 from unified_log import database
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 SERVICES = ("streamer", "consumers.rollup")
 # What `ALTER DATABASE ... SET` is given, as SQL. What does not hide one another goes together.
@@ -88,7 +88,7 @@ def world(
 
 @pytest.mark.parametrize("world", HOSTILE.values(), ids=HOSTILE, indirect=True)
 def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
-    world: World, staff: Staff, spark: "SparkSession"
+    world: World, staff: Staff, spark: "SparkContext"
 ) -> None:
     upgrade(world.postgres_url, Settings().cell)
     at_work(world, staff)

@@ -24,7 +24,7 @@ from unified_log.database import POOLED
 from unified_log.errors import Refused
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 CONFIGURATION = """
@@ -74,7 +74,7 @@ def pgbouncer(world: World, mode: str, size: int = 50) -> Iterator[None]:
 
 
 def test_in_session_mode_everything_works(
-    world: World, staff: Staff, spark: "SparkSession"
+    world: World, staff: Staff, spark: "SparkContext"
 ) -> None:
     with pgbouncer(world, "session"):
         at_work(world, staff)

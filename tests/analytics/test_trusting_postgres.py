@@ -14,7 +14,7 @@ from tests.support.recorded import Recorded, recordable, recorded_on, two_batche
 from tests.support.world import catch_up
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 # As chaos tampers with them.
 ALTER_RIDES = """
@@ -41,7 +41,7 @@ def trust_postgres_alone(looks: list[Look], *_: Any) -> dict[int, Right]:
 
 @pytest.mark.parametrize("trusting", [False, True])
 def test_a_run_that_trusts_postgres_alone_is_reported_and_one_with_two_witnesses_is_not(
-    recorded: Recorded, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, trusting: bool
+    recorded: Recorded, spark: "SparkContext", monkeypatch: pytest.MonkeyPatch, trusting: bool
 ) -> None:
     """Somebody alters rides that a total has counted, and the warehouse has."""
 

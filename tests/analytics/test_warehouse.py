@@ -121,7 +121,7 @@ def test_rides_of_a_later_block_than_the_one_in_which_a_run_ended_agree_for_ever
     assert books.run().position > 150_000
     books.world.send(3, 4)
     books.follow()
-    for full in (False, False, True, False):
+    for full in (False, True, False):
         assert books.run(full=full).agrees
         assert books.in_warehouse() == books.in_postgres()
 

@@ -17,7 +17,7 @@ from tests.support.world import World, catch_up
 from unified_log.database import one_row
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 MILLIMETRE = Decimal("0.001")
 SENT = """
@@ -45,12 +45,12 @@ class Books:
     """One world, with a warehouse of its own; and Spark, for what needs it."""
 
     world: World
-    given: "SparkSession | None" = None
+    given: "SparkContext | None" = None
     url: str = ""  # of the warehouse, where it is not in a folder
     place: Path | None = None  # where the server of that URL keeps it
 
     @property
-    def spark(self) -> "SparkSession":
+    def spark(self) -> "SparkContext":
         assert self.given
         return self.given
 

@@ -14,7 +14,7 @@ from tests.support.rollup import is_complete
 from tests.support.world import World, eventually
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 TOTALS = ("consumer0", "consumer1")
 RIDES = ("5", "0.001", "99999.999", "12.5")
@@ -67,7 +67,7 @@ def everybody_has_all(world: World, staff: Staff) -> bool:
     return delivered and totals == {world.truth} and is_complete(world)
 
 
-def is_reconciled(world: World, staff: Staff, spark: "SparkSession") -> bool:
+def is_reconciled(world: World, staff: Staff, spark: "SparkContext") -> bool:
     """Whether a total that is a millimetre off is found, and repaired."""
     books = Books(world, spark)
     books.tamper("consumer1", MILLIMETRE)

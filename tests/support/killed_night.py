@@ -11,7 +11,6 @@ from enum import Enum
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from analytics import reconcile
 from unified_log.faults import listening
@@ -20,21 +19,21 @@ from unified_log.faults import listening
 JAVA = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 
-def java_of(spark: SparkSession) -> dict[str, str]:
-    """What leads a run in another process to a session of this one."""
-    gateway = spark.sparkContext._gateway
+def java_of(spark: SparkContext) -> dict[str, str]:
+    """What leads a run in another process to the Spark of this one."""
+    gateway = spark._gateway
     assert gateway
     its = gateway.gateway_parameters
     return dict(zip(JAVA, (str(its.port), its.auth_token), strict=True))
 
 
 def use_it() -> None:
-    """Have the session that Java has."""
+    """Have the Spark that Java has."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     java = gateway.jvm
     context = java.JavaSparkContext(java.org.apache.spark.SparkContext.getOrCreate())
     conf = SparkConf(_jconf=context.getConf())
-    SparkSession(SparkContext(gateway=gateway, jsc=context, conf=conf))
+    SparkContext(gateway=gateway, jsc=context, conf=conf)
 
 
 def die_at(name: str) -> None:
