@@ -1,18 +1,14 @@
 """The Spark session of a run: whose it is, who may speak to it, and what it says when it can't."""
 
 import os
-import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-import pyspark
 import pytest
 from deltalake import DeltaTable
 
@@ -21,25 +17,18 @@ from analytics.store import Store
 from analytics.table import Table
 from rocket_rides.settings import PROJECT
 from tests.support.jobs import SPARK_PATIENCE
-from tests.support.world import PATIENCE, World, eventually
+from tests.support.world import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-MASTER = "org.apache.spark.deploy.master.Master"
-ANY_PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-# The job thrice, on one Java. It waits for a worker for less long.
-IN_VAIN = """
-import os, pyspark
-from analytics import reconcile, session
-session.WORKER_WITHIN = 3
-ours = pyspark.__version__
-for version, master in (("4.99.0", ""), (ours, "nonsense"), (ours, os.environ["CLUSTER"])):
-    pyspark.__version__, os.environ["SPARK_MASTER"] = version, master
-    try:
-        reconcile.main()
-    except SystemExit as end:
-        print(end.code)
+# A task in Python.
+COUNT = """
+import pyspark
+{before}
+from analytics.session import session
+with session() as spark:
+    print(spark.parallelize([1, 2, 3]).map(lambda number: number + 1).sum())
 """
 # A request to an endpoint of the driver, in Spark's own protocol. After its address there should be
 # a serialized object: whoever tries to read one says so.
@@ -111,43 +100,10 @@ def test_a_pyspark_that_is_too_old_is_status_2_and_one_line(tmp_path: Path) -> N
     assert ended.stderr == f"not reconciled: {reason}\n"
 
 
-@contextmanager
-def a_master(folder: Path) -> Iterator[str]:
-    """A standalone master without workers; yields its URL."""
-    said = folder / "master"
-    with said.open("wb") as output:
-        master = subprocess.Popen(
-            [Path(pyspark.__file__).parent / "bin/spark-class", MASTER, *ANY_PORTS],
-            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        yield eventually(
-            lambda: (url := re.search(r"master at (spark://\S+)", said.read_text())) and url[1],
-            "a master",
-            SPARK_PATIENCE,
-        )
-    finally:
-        master.kill()
-        master.wait()
-
-
 @pytest.mark.usefixtures("java")
-def test_a_spark_that_a_run_can_not_use_is_status_2_and_one_line(world: World) -> None:
-    """Of another version than PySpark; a master that it does not know; or one without workers."""
-    with a_master(world.folder) as url:
-        given = world.settings | {"CLUSTER": url, "SPARK_LOCAL_IP": "127.0.0.1"}
-        ended = python("-c", IN_VAIN, **given)
-    assert (ended.returncode, ended.stdout) == (0, "2\n" * 3)
-    version, unknown, alone = ended.stderr.splitlines()
-    assert version == (
-        f"not reconciled: SPARK_HOME has Spark {pyspark.__version__};"
-        " Spark 4.99.0 is needed, as PySpark is here"
-    )
-    assert unknown.startswith("not reconciled: Spark can't start: ")
-    assert "Could not parse Master URL: 'nonsense'" in unknown
-    assert alone == f"not reconciled: Spark: no worker of {url} took a task within 3 s"
+def test_a_spark_of_another_version_than_pyspark_is_named() -> None:
+    ended = python("-c", COUNT.format(before="pyspark.__version__ = '4.99.0'"))
+    assert ended.stderr.splitlines()[-1].endswith("; Spark 4.99.0 is needed, as PySpark is here")
 
 
 def test_no_reason_that_spark_gives_moves_a_cursor() -> None:

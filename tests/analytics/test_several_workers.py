@@ -2,11 +2,12 @@
 
 `spark-submit` starts it, as docs/reconcile.md says, under somebody's own configuration of Spark.
 Spark's own `local-cluster` starts the workers on this machine. What they need of each other on
-hosts of their own, the same page says.
+hosts of their own, the same page says. A master without workers is one of Spark's own, too.
 """
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,14 @@ from tests.support.world import World, eventually
 
 WORKERS = "local-cluster[2,1,1024]"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+MASTER = "org.apache.spark.deploy.master.Master"
+ANY_PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+# The job, which waits for a worker for less long.
+IMPATIENT = """
+from analytics import reconcile, session
+session.WORKER_WITHIN = 3
+reconcile.main()
+"""
 RIDES = 220_000  # three tasks, two at a time
 SHORT = RIDES * 2 // 3  # where a total stands that is wrong
 EVERY_HALF_SECOND = "timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'"
@@ -106,6 +115,28 @@ def submitted(world: World, spark: Path, root: str) -> Iterator[subprocess.Popen
         job.wait()
 
 
+@contextmanager
+def a_master(folder: Path) -> Iterator[str]:
+    """A standalone master without workers; yields its URL."""
+    said = folder / "master"
+    with said.open("wb") as output:
+        master = subprocess.Popen(
+            [Path(pyspark.__file__).parent / "bin/spark-class", MASTER, *ANY_PORTS],
+            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield eventually(
+            lambda: (url := re.search(r"master at (spark://\S+)", said.read_text())) and url[1],
+            "a master",
+            SPARK_PATIENCE,
+        )
+    finally:
+        master.kill()
+        master.wait()
+
+
 def executors(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
     found = []
     for process in psutil.Process(job.pid).children(recursive=True):
@@ -149,6 +180,24 @@ def test_workers_find_a_millimetre_although_one_of_them_is_killed(
     sums = polars.len(), polars.n_unique("id"), polars.sum("distance")
     assert rides.select(*sums).collect().row(0) == (RIDES, RIDES, metres)
     tells_what_ran_under_which_settings(world.folder / "events")
+
+
+@pytest.mark.usefixtures("java")
+def test_a_cluster_without_workers_is_status_2_and_one_line(world: World) -> None:
+    Books(world).add_many(1)
+    with a_master(world.folder) as url:
+        settings = {"SPARK_MASTER": url, "SPARK_LOCAL_IP": "127.0.0.1"}
+        job = subprocess.run(
+            [sys.executable, "-c", IMPATIENT],
+            cwd=PROJECT,
+            env=os.environ | world.settings | settings,
+            capture_output=True,
+            text=True,
+            timeout=SPARK_PATIENCE,
+        )
+    reason = f"Spark: no worker of {url} took a task within 3 s"
+    assert (job.returncode, job.stdout) == (2, "")
+    assert job.stderr == f"not reconciled: {reason}\n"
 
 
 def tells_what_ran_under_which_settings(events: Path) -> None:
