@@ -28,7 +28,8 @@ def java_of(spark: SparkContext) -> dict[str, str]:
 
 
 def use_it() -> None:
-    """Have the Spark that Java has."""
+    """Have the Spark that Java has; its tasks run in our interpreter."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     java = gateway.jvm
     context = java.JavaSparkContext(java.org.apache.spark.SparkContext.getOrCreate())
