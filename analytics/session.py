@@ -96,7 +96,9 @@ def _running() -> SparkContext | None:
 
 def cause(error: Exception, output: str = "") -> str:
     """The root cause of one of SPARK_ERRORS, in one line, without the stack traces."""
-    lines = [line.strip() for line in f"{error}\n{output}".splitlines() if line.strip()]
+    # Py4J writes a colon before what Java has raised.
+    stripped = (line.strip().removeprefix(": ") for line in f"{error}\n{output}".splitlines())
+    lines = [line for line in stripped if line]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     raised = [line for line in lines if RAISED.match(line)]
     last = (causes or raised or lines or [type(error).__name__])[-1]
