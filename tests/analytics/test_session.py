@@ -117,7 +117,7 @@ def test_no_reason_that_spark_gives_moves_a_cursor() -> None:
 def test_the_reason_that_java_gives_is_found_without_its_output() -> None:
     from analytics.session import cause
 
-    raised = "An error occurred while calling o1.\n: java.io.Exception: no disk\n\tat java.base/x(y)"
+    raised = "An error occurred while calling o1.\n: java.io.Exception: no disk\n\tat java.base/x"
     assert cause(ValueError(raised)) == "java.io.Exception: no disk"
 
 
