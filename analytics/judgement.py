@@ -212,7 +212,8 @@ class Judgement:
             return [], found
         # Without any total there is nobody else to ask.
         is_confirmed = self.approved or not self.compared or verdict.upto <= self.confirmed
-        held = not self.is_proven or not is_confirmed or _cancel(wrong)
+        is_moved = _cancel(wrong) and not self.approved
+        held = not self.is_proven or not is_confirmed or is_moved
         kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
         which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
         minutes = count(len(wrong), "minute")

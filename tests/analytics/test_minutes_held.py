@@ -11,7 +11,7 @@ from tests.support.attacks import (
     settled,
 )
 from tests.support.books import Books
-from tests.support.completed_runs import last_run
+from tests.support.completed_runs import REASON, approve, last_run
 from tests.support.rollup import exact, hurry, kept, lead
 
 MOVE_THE_NEWEST = """
@@ -29,7 +29,7 @@ LENGTHEN_THE_NEWEST_RIDE = """
 SHORTEN_IT_AGAIN = LENGTHEN_THE_NEWEST_RIDE.replace("+", "-")
 
 
-def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minute(
+def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minute_unless_approved(
     books: Books,
 ) -> None:
     """The totals know of no times. The runs after find the same, as long as it is so."""
@@ -44,6 +44,11 @@ def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minut
         assert last_run(books.world).held == {"minutes_held"}
         hurry(lead(books.world))
         assert kept(books.world) == before
+    approve(books.world, last_run(books.world).id, *REASON)
+    approved = books.run()
+    assert (approved.status, approved.requested) == ("wrong", True)
+    hurry(lead(books.world))
+    assert exact(books.world)
 
 
 def test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confirms_them(
