@@ -27,6 +27,7 @@ OPTIONS = {
     "timeout": "60s",
 }
 BUFFER = 1 << 16  # bytes; without one, the client takes no bytes of Python's
+ENDPOINT = re.compile(r"(AWS|AZURE|AZURE_STORAGE)_ENDPOINT(_URL)?(_S3)?")
 ODD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 COLOUR, URL = re.compile(r"\x1b\[\d*m"), re.compile(r"\w+://\S+")
 SAID = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
@@ -64,6 +65,9 @@ class Store:
         from deltalake.exceptions import DeltaError
         from deltalake.fs import DeltaStorageHandler
 
+        for name in filter(ENDPOINT.fullmatch, os.environ):
+            if not re.match("https?://|$", os.environ[name]):  # the client would panic
+                raise OSError(f"{name} is no URL: it begins with http:// or https://")
         try:
             with self.telling():
                 return fs.PyFileSystem(DeltaStorageHandler(self.root, OPTIONS))

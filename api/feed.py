@@ -1,4 +1,4 @@
-"""The log as a feed over HTTP, as http-feeds.org has it, for readers outside of this project.
+"""The log as a feed over HTTP, much as http-feeds.org has it, for readers outside of this project.
 
 A page has the records with `after < id <= last_sent`, of all kinds or of some, in order: nothing
 can come between them any more. So a full page never changes, and caches may keep it.

@@ -264,6 +264,7 @@ REFUSALS = [
     ("s3://none/here", {}, "s3://none/here/rides: The specified bucket does not exist"),
     ("s3://none/here", OTHERS, "(InvalidAccessKeyId)"),
     ("s3://none/here", NOWHERE, "s3://none/here/rides: Connection refused"),
+    ("s3://none/here", {"AWS_ENDPOINT_URL": "127.0.0.1:1"}, "AWS_ENDPOINT_URL is no URL"),
     ("abfss://none/here", {}, "abfss://none/here"),
     ("s3://none/here#there", {}, "WAREHOUSE_DIR is a URL with a # in it"),
     ("file://there/here", {}, "file://there/here names a host"),
