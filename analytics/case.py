@@ -11,7 +11,7 @@ from datetime import date, datetime
 import psycopg
 from pyspark import SparkContext
 
-from analytics import closings, findings, records, rotation, runs
+from analytics import closings, findings, judged_minutes, records, rotation, runs
 from analytics.balances import AGREES, Balances
 from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
 from analytics.freeze import Frozen
@@ -258,7 +258,7 @@ class Case:
         result.total = self.ledger.total
         result.last_ride_id = self.ledger.blocks[-1].last if self.ledger.blocks else 0
         result.new = summed(piece.tally for piece in self.evidence.new)
-        self.minutes, of_minutes = judgement.minutes(verdict, minutes)
+        self.minutes, of_minutes = judged_minutes.judged(judgement, verdict, minutes)
         result.rollup = verdict
         if len(self.minutes) < len(verdict.wrong):  # the next run looks at these days again
             result.rollup = replace(verdict, proved_before=rollup.proved_upto(self.connection))

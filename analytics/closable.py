@@ -12,6 +12,7 @@ from analytics.findings import READER_RECOUNTS
 from analytics.freeze import Frozen
 from analytics.readers import by_name, called, idle_watermarks
 from analytics.runs import Past
+from analytics.upto import exactly
 from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.words import count
@@ -46,9 +47,7 @@ def require_known(known: Known) -> None:
 def require_old(ends: datetime, now: datetime, days: int) -> None:
     """Raise Unavailable unless all clients have stopped repeating requests from before `ends`."""
     if ends > now - timedelta(days=days):
-        raise Unavailable(
-            f"rides until {ends:%Y-%m-%d %H:%M} UTC are younger than IDEMPOTENCY_DAYS, {days}"
-        )
+        raise Unavailable(f"rides until {exactly(ends)} are younger than IDEMPOTENCY_DAYS, {days}")
 
 
 def require_next(rows: Sequence[Row], position: int) -> None:

@@ -60,6 +60,8 @@ def close(connection: psycopg.Connection, config: Settings, upto: Upto) -> str:
     last = closable.require_agreement(connection)
     there = standing(connection, config)
     files = there.warehouse.table.files()
+    if upto.before is not None:  # whether or not a run has read all before it
+        closable.require_old(upto.before, now, config.idempotency_days)
     position = upto.position(connection, files, there.ledger.position)
     closable.require_old(upto.ends(files, position), now, config.idempotency_days)
     closable.require_next(closings.read(connection), position)

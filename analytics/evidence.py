@@ -111,7 +111,7 @@ def known(
     another database's.
     """
     notes, be = result.notes, "is" if result.repairing else "would be"
-    reason = ownership.why_rebuild(warehouse.owners(), ours)
+    reason = ownership.why_rebuild(warehouse.root, warehouse.owners(), ours)
     if not reason:
         try:
             committed = warehouse.committed_run()

@@ -4,9 +4,8 @@ Nothing here reads or writes anything. A person's approval turns all that is hel
 says.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 
 import msgspec
@@ -20,19 +19,15 @@ from analytics.look import Look
 from analytics.pieces import number_of
 from analytics.pieces import total as summed
 from analytics.result import (
-    NOTHING,
     Compared,
     CountedRatings,
     Mismatch,
     RatingsVerdict,
     ReceiptsVerdict,
-    RollupVerdict,
     Tally,
-    WrongMinute,
 )
 from analytics.runs import Past
 from analytics.votes import Counted, Right, Standing
-from unified_log.words import count
 
 NAMED_BLOCKS = 20  # the findings on so many blocks name rides
 HELD = {Right.WAREHOUSE: findings.RIDES_CHANGED, Right.NOBODY: findings.RIDES_UNDECIDED}
@@ -187,43 +182,6 @@ class Judgement:
 
     # ------------------------------------------------------------ the other parts
 
-    def minutes(
-        self, verdict: RollupVerdict, mismatches: Sequence[Mismatch]
-    ) -> tuple[list[WrongMinute], list[Finding]]:
-        """The minutes to be computed anew, and what is found of them.
-
-        Where the warehouse has other rides of a minute, whoever is right of its block decides. What
-        is too much in some minutes and missing in others was perhaps moved in Postgres, and no
-        total knows of times.
-        """
-        settled = self.of(Right.POSTGRES)
-        open_ = [m for m in mismatches if not any(_touch(m, look) for look in settled)]
-        found = [
-            findings.of_minute(mismatch)
-            for mismatch in open_
-            if not any(_touch(mismatch, look) for look in self.held_looks)
-        ]
-        unsettled = {mismatch.minute for mismatch in open_}
-        wrong = [each for each in verdict.wrong if each.minute not in unsettled]
-        if self.evidence.known.everything:  # then Spark has read what Postgres says
-            days = {day for look in self.held_looks for day in look.differ.days}
-            wrong = [each for each in wrong if each.minute.astimezone(UTC).date() not in days]
-        if not wrong:
-            return [], found
-        # Without any total there is nobody else to ask.
-        is_confirmed = self.approved or not self.compared or verdict.upto <= self.confirmed
-        is_moved = _cancel(wrong) and not self.approved
-        held = not self.is_proven or not is_confirmed or is_moved
-        kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
-        which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
-        minutes = count(len(wrong), "minute")
-        about = f"{minutes} of the rollup with another sum than that of the rides, from {which} on"
-        key = " ".join(f"{each.minute} {each.exact} {each.rolled_up}" for each in wrong)
-        if not held:
-            return wrong, [*found, Finding(kind, about, key=key)]
-        again = sorted({each.minute.astimezone(UTC).date() for each in wrong})
-        return [], [*found, Finding(kind, about, True, key, days=tuple(again))]
-
     def holds_receipts(self, receipts: ReceiptsVerdict | None) -> bool:
         """Whether the sweep would deliver receipts of rides that are held."""
         first = min(receipts.missing.ids, default=0) if receipts else 0
@@ -348,18 +306,3 @@ def _counted_ratings(verdict: RatingsVerdict) -> list[Counted]:
         Counted(each.position, each.off, each.exact_ratings, each.stray, each.first_held_out)
         for each in verdict.consumers
     ]
-
-
-def _cancel(wrong: Sequence[WrongMinute]) -> bool:
-    """Whether what some minutes have too much is what others lack."""
-    has = summed(each.rolled_up or NOTHING for each in wrong)
-    return len(wrong) > 1 and has == summed(each.exact for each in wrong)
-
-
-def _touch(mismatch: Mismatch, look: Look) -> bool:
-    """Whether a minute's rides lie in a block that was looked at."""
-    return (
-        mismatch.after < look.known
-        and look.after < mismatch.upto
-        and (look.postgres != look.warehouse)
-    )

@@ -62,37 +62,35 @@ class Look(NamedTuple):
 def look(spark: "SparkContext", url: str, table: str, root: str, asks: Sequence[Ask]) -> list[Look]:
     """Compare these blocks with the table at `root`. Raises what Spark raises."""
     task = partial(_look, for_executors(url, sys.modules[__name__]), table, root)
-    return [_told(*seen) for seen in _done(spark, task, asks)]
+    return [_told(*seen) for seen in _in_tasks(spark, task, asks)]
 
 
 def digests(spark: "SparkContext", root: str, asks: Sequence[Ask]) -> dict[int, str]:
     """The digest of each block as the table's files have it, by its `after`."""
-    return dict(_done(spark, partial(_digest, root), asks))
+    return dict(_in_tasks(spark, partial(_digest, root), asks))
 
 
 def minute_sums(
     spark: "SparkContext", root: str, files: Collection[File]
 ) -> "list[pa.Table | None]":
     """All rides in these files, by minute; several may have the same minutes."""
-    return _done(spark, partial(_minutes, root), [file[:2] for file in files])
+    return _in_tasks(spark, partial(_minutes, root), [file[:2] for file in files])
 
 
 def sums(spark: "SparkContext", root: str, files: Collection[File]) -> list[Piece]:
     """All rides in these files, by block; several may have the same blocks."""
-    found = _done(spark, partial(_pieces, root), [file[:2] for file in files])
+    found = _in_tasks(spark, partial(_pieces, root), [file[:2] for file in files])
     return [piece(*sums) for pieces in found for sums in pieces]
 
 
-def _done(spark: "SparkContext", task: Any, items: Sequence[Any]) -> list[Any]:
-    if not items:
-        return []
+def _in_tasks(spark: "SparkContext", task: Any, items: Sequence[Any]) -> list[Any]:
     send_along(sys.modules[__name__])
     return done(spark, task, items, _slices(spark, items))
 
 
 def _slices(spark: "SparkContext", items: Sequence[Any]) -> int:
     """Into how many tasks blocks or files are put: few, since each has its price."""
-    return min(len(items), max(spark.defaultParallelism, len(items) // BLOCKS_IN_A_TASK))
+    return min(len(items) or 1, max(spark.defaultParallelism, len(items) // BLOCKS_IN_A_TASK))
 
 
 def _told(*seen: Any) -> Look:

@@ -65,15 +65,15 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     return history_of(database_id, rows, last_sent)._replace(start=start)
 
 
-def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
-    """Why the rides of a warehouse with these owners can't be relied on; "" when they can.
+def why_rebuild(root: str, owners: Sequence[Owner], ours: History) -> str:
+    """Why the rides of the warehouse at `root` can't be relied on; "" when they can.
 
-    The newest owner is the last. Raises Unavailable when they are another database's.
+    The newest of its `owners` is the last. Raises Unavailable when they are another database's.
     """
     if not owners or has_all(owners[-1], ours):
         return ""
     if not any(_is_ours(owner, ours) for owner in owners):
-        raise Unavailable("the warehouse belongs to another database: set another WAREHOUSE_DIR")
+        raise Unavailable(f"{root} belongs to another database: set another WAREHOUSE_DIR")
     return (
         "no longer matches this database, which was restored to an earlier time,"
         " failed over with loss, or has counted stranded rides since"

@@ -92,7 +92,7 @@ def judge(
     if not arguments.check:
         warehouse.make_ready()
     # Another database's warehouse is refused before Spark takes seconds to start.
-    why_rebuild(warehouse.owners(), freeze(connection).history)
+    why_rebuild(warehouse.root, warehouse.owners(), freeze(connection).history)
     # Imported late: Spark takes a second, and most problems have shown by now.
     from analytics.asking import spark_with_deadline
     from analytics.job import Job

@@ -143,4 +143,6 @@ def refusal(error: BaseException) -> str:
     if refused := SAID_BY_SYSTEM.search(said):
         return refused[1]
     last = said.splitlines()[-1] if said else type(error).__name__
+    if last.endswith("URL scheme is not allowed"):
+        return "an endpoint with http:// needs AWS_ALLOW_HTTP=true, or AZURE_ALLOW_HTTP=true"
     return URL.sub("...", last).strip(" \N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}")

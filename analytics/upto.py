@@ -19,7 +19,7 @@ from unified_log.errors import Unavailable
 if TYPE_CHECKING:
     from analytics.parquet import File
 
-A_RIDE = "SELECT EXISTS (SELECT FROM rides WHERE id = %s)"
+UP_TO_RIDE = "SELECT max(id) FROM rides WHERE id <= %s"
 # The sum keeps Postgres from reading all rides, from the first on, until one is of that day.
 FIRST_OF_DAY = """
     SELECT min(id + 0) FROM rides WHERE created_at >= %s AND created_at < %s AND id <= %s
@@ -41,8 +41,10 @@ class Upto(NamedTuple):
         Raises Unavailable if there is no such ride, or if not all of them are in the files.
         """
         if self.before is None:
-            if one_row(connection.execute(A_RIDE, [self.ride])) != (True,):
-                raise Unavailable(f"there is no ride {self.ride}")
+            [last] = one_row(connection.execute(UP_TO_RIDE, [self.ride]))
+            if last != self.ride:
+                before = "" if last is None else f": the one before is {last}"
+                raise Unavailable(f"there is no ride {self.ride}{before}")
             if self.ride > extent:
                 raise Unavailable(
                     f"no run has read ride {self.ride} yet, only those up to {extent}"
@@ -51,7 +53,7 @@ class Upto(NamedTuple):
         [unread] = one_row(connection.execute(UNREAD, [extent, self.before]))
         if unread is not None:
             raise Unavailable(
-                f"ride {unread}, taken before {self.before:%Y-%m-%d %H:%M} UTC, is not settled, or"
+                f"ride {unread}, taken before {exactly(self.before)}, is not settled, or"
                 " no run has read it yet"
             )
         day, midnight = self.before.date(), datetime.combine(self.before, time(), UTC)
@@ -69,6 +71,13 @@ class Upto(NamedTuple):
             return self.before
         last = max((file.day for file in files if file.first <= position), default=date.min)
         return datetime.combine(last, time(), UTC) + timedelta(days=1)
+
+
+def exactly(moment: datetime) -> str:
+    """A moment, in UTC: whole minutes without seconds."""
+    utc = moment.astimezone(UTC).replace(tzinfo=None)
+    whole = "minutes" if not (utc.second or utc.microsecond) else "auto"
+    return f"{utc.isoformat(' ', whole)} UTC"
 
 
 def upto(said: str) -> Upto:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from analytics.balances import AGREES, number_in
+from analytics.balances import AGREES, WAITS, number_in
 from analytics.findings import CLOSING_WRONG, TOTAL_HELD, WAREHOUSE_CHANGED, Finding
 from analytics.result import Compared, Result
 from analytics.rows import Differing, Fields
@@ -39,12 +39,25 @@ def ways_out(result: Result) -> Iterator[str]:
     """What a person can do about what is held."""
     if not result.held:
         return
-    yield "Nothing that is held was changed. Find out who did this; then either of"
+    ways = list(_ways(result))
+    kept = "" if result.published or not result.repairing else ", and the warehouse is as it was"
+    yield (
+        f"Nothing that is held was changed{kept}. Find out who did this; then"
+        f"{' either of' if len(ways) > 1 else ''}"
+    )
+    yield from ways
+
+
+def _ways(result: Result) -> Iterator[str]:
     run = result.run if result.run is not None else "RUN"
-    if any(finding.kind != CLOSING_WRONG for finding in result.held):
-        yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right"
     doubted = {number_in(each.key) for each in result.held if each.part == "closings"}
-    if closings := doubted & {each.id for each in result.closings}:  # others are gone
+    closings = doubted & {each.id for each in result.closings}  # others are gone
+    if any(finding.kind != CLOSING_WRONG for finding in result.held):
+        waiting = {each.id for each in result.closings if each.outcome == WAITS}
+        also = "; then, for closings above these rides" if waiting else ""
+        yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right{also}"
+        closings |= waiting
+    if closings:
         first = min(closings)
         yield f"  python -m analytics.close --reopen {first} --reason '...'  # and all later ones"
     if any(finding.rides for finding in result.held):

@@ -273,7 +273,7 @@ REFUSALS = [
     ("nosuch://none/here", {}, "nosuch://... is no place for a warehouse"),
     (f"s3://key:{SECRET}@none/here", {}, "WAREHOUSE_DIR has credentials in it"),
     (f"abfss://none@{ACCOUNT}.dfs.core.windows.net/here?sig={SECRET}", {}, "has credentials in it"),
-    ("s3://none/here", {"AWS_ALLOW_HTTP": "false"}, "URL scheme is not allowed"),
+    ("s3://none/here", {"AWS_ALLOW_HTTP": "false"}, "needs AWS_ALLOW_HTTP=true"),
 ]
 
 

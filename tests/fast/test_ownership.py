@@ -30,7 +30,7 @@ def run(upto: int, term: str, database: str = "2-2") -> Owner:
     ],
 )
 def test_runs_whose_rides_we_share_are_sound(ours: History, runs: list[Owner]) -> None:
-    assert why_rebuild(runs, ours) == ""
+    assert why_rebuild("/warehouse", runs, ours) == ""
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_runs_whose_rides_we_share_are_sound(ours: History, runs: list[Owner]) -
     ],
 )
 def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[Owner]) -> None:
-    assert "no longer matches" in why_rebuild(runs, ours)
+    assert "no longer matches" in why_rebuild("/warehouse", runs, ours)
 
 
 @pytest.mark.proves("owner")
@@ -66,5 +66,7 @@ def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[
     ],
 )
 def test_runs_of_another_database_are_refused(ours: History, runs: list[Owner]) -> None:
-    with pytest.raises(Unavailable, match="another database: set another WAREHOUSE_DIR"):
-        why_rebuild(runs, ours)
+    with pytest.raises(
+        Unavailable, match="/warehouse belongs to another database: set another WAREHOUSE_DIR"
+    ):
+        why_rebuild("/warehouse", runs, ours)

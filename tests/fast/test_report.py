@@ -10,7 +10,7 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from analytics.balances import AGREES, DIFFERS
+from analytics.balances import AGREES, DIFFERS, WAITS
 from analytics.findings import CLOSING_CHANGED, CLOSING_WRONG, READER_RECOUNTS, Finding
 from analytics.report.machine import as_json
 from analytics.report.page import as_html
@@ -94,6 +94,8 @@ def test_what_is_held_is_told_ride_by_ride_with_the_ways_out(told: Callable[[Res
         "and 1 more\n",
         "python -m analytics.approve 12 --reason '...'",
         "python -m analytics.approve 12 --put-back",
+        "Nothing that is held was changed, and the warehouse is as it was.",
+        "; then either of\n",
         "1 finding is held until somebody decides; all totals agree.",
     ):
         assert line in said
@@ -107,6 +109,8 @@ def test_what_is_repaired_needs_nobodys_approval(told: Callable[[Result], str]) 
     held = replace(MISMATCHED, run=None, findings=[without_rides(RIDES_CHANGED)])
     assert "python -m analytics.approve RUN --reason '...'" in told(held)
     assert "--put-back" not in told(held)
+    said = told(replace(held, published=True))
+    assert "Nothing that is held was changed. Find out who did this; then\n" in said
 
 
 def without_rides(finding: Finding) -> Finding:
@@ -292,6 +296,16 @@ def test_closings_are_told_with_their_sums_and_what_became_of_them(
     assert "1 of 2 closings agree; the totals are proven from the first ride on." in said
     assert "python -m analytics.close --reopen 2 --reason '...'" in said
     assert "analytics.approve" not in said
+
+
+@for_a_person
+def test_who_approves_rides_below_closings_is_told_which_to_reopen(
+    told: Callable[[Result], str],
+) -> None:
+    waiting = [each._replace(outcome=WAITS) for each in (ONE, TWO)]
+    said = told(replace(MISMATCHED, closings=waiting))
+    assert "# Postgres is right; then, for closings above these rides\n" in said
+    assert "python -m analytics.close --reopen 1 --reason '...'  # and all later ones" in said
 
 
 @for_a_person

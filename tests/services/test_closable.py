@@ -80,8 +80,13 @@ def test_the_last_run_that_completed_must_have_found_nothing(world: World) -> No
 def test_what_clients_may_repeat_is_not_closed() -> None:
     ago = NOW - timedelta(days=30)
     closable.require_old(ago, NOW, 30)
-    with pytest.raises(Unavailable, match="2026-10-22 12:00 UTC are younger than IDEMPOTENCY_DAYS"):
-        closable.require_old(ago + timedelta(microseconds=1), NOW, 30)
+    for later, said in (
+        (timedelta(minutes=1), "2026-10-22 12:01"),
+        (timedelta(seconds=7), "2026-10-22 12:00:07"),
+        (timedelta(microseconds=1), "2026-10-22 12:00:00.000001"),
+    ):
+        with pytest.raises(Unavailable, match=f"{said} UTC are younger than IDEMPOTENCY_DAYS"):
+            closable.require_old(ago + later, NOW, 30)
 
 
 def test_a_period_follows_the_last_one_that_is_not_reopened(ready: World) -> None:
@@ -144,5 +149,6 @@ def test_a_ride_of_then_that_no_run_has_read_is_waited_for(ready: World) -> None
     assert upto("2025-12-31").position(ready.connection, there, start + 10) == start
     with pytest.raises(Unavailable, match=f"no run has read ride {start + 11} yet"):
         upto(str(start + 11)).position(ready.connection, there, start + 10)
-    with pytest.raises(Unavailable, match=f"there is no ride {start + 12}"):
+    said = f"there is no ride {start + 12}: the one before is {start + 11}"
+    with pytest.raises(Unavailable, match=said):
         upto(str(start + 12)).position(ready.connection, there, start + 10)

@@ -126,7 +126,7 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     assert unknown not in names
     # The warehouse is still this database's, and whoever knew a term that is gone can't write.
     ours = history(world.connection, terms.last_sent(world.connection))
-    assert why_rebuild([owner], ours) == ""
+    assert why_rebuild("/warehouse", [owner], ours) == ""
     assert ours.end_of(names[0]) == -1
     assert ours.end_of("") == world.start
     forget(world)

@@ -114,6 +114,13 @@ MUTANTS = [
         tests="analytics/test_reconcile.py::"
         "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
     ),
+    Mutant(
+        "an approval moves no ride from one minute to another",
+        "is_moved = _cancel(wrong) and not judgement.approved",
+        "is_moved = _cancel(wrong)",
+        "analytics/judged_minutes.py",
+        "analytics/test_minutes_held.py",
+    ),
     records(
         "nobody compares the records with those that were sent",
         "return self.evidence.records != expected",
