@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from lab.benchmarks.figures import COLUMNS, MET, MISSED
+from lab.benchmarks.figures import COLUMNS, MISSED
 from lab.blocks import contents, filled, write
 from rocket_rides.settings import PROJECT
 
@@ -79,14 +79,12 @@ def rows(page: str) -> Iterator[Row]:
 
 
 def summary(page: str) -> str:
-    """How many goals are met, and each that is missed."""
+    """How many goals are met, and of which parts the others are."""
     judged = [row for row in rows(page) if row.goal]
-    met = sum(row.goal.endswith(f": {MET}") for row in judged)
-    named = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]
-    goals = Counter(named)  # a figure may have two limits
-    missed = [f"{name} ({many} goals)" if many > 1 else name for name, many in goals.items()]
-    told = f"Of {len(judged)} goals, {met} are met."
-    return "\n".join([told, *(["", "Missed:", "", *missed] if missed else [])])
+    missed = Counter(row.part for row in judged if row.goal.endswith(MISSED))
+    parts = [f"{part} ({many})" if many > 1 else part for part, many in missed.items()]
+    told = f"Of {len(judged)} goals, {len(judged) - missed.total()} are met"
+    return f"{told}; missed: {', '.join(parts)}." if parts else f"{told}."
 
 
 def headlines(page: str) -> str:

@@ -20,7 +20,7 @@ def documents() -> dict[str, str]:
     types = payloads()
     contracts: dict[str, Schema] = types | {RECEIPT: receipt()}
     made = {f"{type_}.json": contract for type_, contract in contracts.items()}
-    made[STREAM] = stream(types)
+    made[STREAM] = stream(types, version())
     return {
         name: json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         for name, document in made.items()

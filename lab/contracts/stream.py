@@ -58,13 +58,13 @@ either, read `GET /log` of the API.
 """
 
 
-def stream(types: Iterable[str]) -> Schema:
-    """The document, for these types."""
+def stream(types: Iterable[str], version: str) -> Schema:
+    """The document, for these types, of this version of the project."""
     return {
         "asyncapi": "3.0.0",
         "info": {
             "title": "The log of Rocket Rides",
-            "version": "1.0.0",
+            "version": version,
             "description": "Every committed record, in the order of positions, as a Redis stream.",
         },
         "defaultContentType": "application/json",

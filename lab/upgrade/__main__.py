@@ -7,8 +7,9 @@ newer schema is made beside the running fleet, and each process is restarted wit
 with the older one again, while that is still served; and forward. Last comes a schema that no
 longer serves the last release.
 
-The last release is the one that CHANGELOG.md names with its commit, or `--commit`; where no
-release's schema can be upgraded, the code here stands for it.
+The last release is the one that CHANGELOG.md names with its commit, or the commit from which the
+newest one upgrades, or `--commit`; where no release's schema can be upgraded, the code here stands
+for it.
 
 Status 0: no step refused a request more than the unchanged roll did, and every ride counted once.
 Status 1: there is a line for each finding, and the folder of the logs is kept. Ctrl-C ends a drill

@@ -1,9 +1,10 @@
 """The three releases that a drill runs: the last one, the next, and one that takes away.
 
-The last release is the newest that CHANGELOG.md names with its commit. Where a revision of the
-schema was changed since, its database can't be upgraded, and the working tree stands for it; then,
-and as long as there is no newer revision, the next release is the working tree with a revision that
-adds a column. The third one adds a revision that the last release can't run on.
+The last release is the newest that CHANGELOG.md names with its commit, or the commit from which the
+newest one upgrades, until its own is known. Where a revision of the schema was changed since, that
+database can't be upgraded, and the working tree stands for it; then, and as long as there is no
+newer revision, the next release is the working tree with a revision that adds a column. The third
+one adds a revision that the last release can't run on.
 """
 
 import re
@@ -14,7 +15,11 @@ from typing import NamedTuple
 from lab import newer
 from rocket_rides.settings import PROJECT
 
-RELEASE = re.compile(r"^## \[(?P<version>\d[^]]*)\].*\n+Commit (?P<commit>[0-9a-f]{7,40})\.", re.M)
+RELEASE = re.compile(
+    r"^## \[(?P<version>\d[^]]*)\].*\n+(?P<of>Commit|Upgrades from commit)"
+    r" (?P<commit>[0-9a-f]{7,40})\b",
+    re.MULTILINE,
+)
 # What a released revision is made of.
 FROZEN = ("migrations/versions", "unified_log/schema/*.sql")
 TAKES_AWAY = "SELECT"  # nothing that the code between would miss
@@ -30,9 +35,13 @@ class Releases(NamedTuple):
 
 
 def named_in(changelog: str) -> tuple[str, str] | None:
-    """The version and the commit of the newest release that is named with its commit."""
+    """What the newest release that is named with a commit says of it, and the commit."""
     found = RELEASE.search(changelog)
-    return (found["version"], found["commit"]) if found else None
+    if not found:
+        return None
+    own = found["of"] == "Commit"
+    said = f"release {found['version']}" if own else f"what {found['version']} upgrades from"
+    return said, found["commit"]
 
 
 def made(folder: Path, commit: str | None = None) -> Releases:
@@ -44,7 +53,7 @@ def made(folder: Path, commit: str | None = None) -> Releases:
     release = named_in((PROJECT / "CHANGELOG.md").read_text())
     said = f"commit {commit}"
     if commit is None and release and not changed_since(release[1]):
-        commit, said = release[1], f"release {release[0]}"
+        said, commit = release
     if commit:
         export(commit, last)
     else:

@@ -1,5 +1,6 @@
 """The pages name only what there is: files, links, headings, commands, folders, versions."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -100,9 +101,17 @@ def test_the_changelog_knows_this_version_and_keeps_its_form() -> None:
     changes = (PROJECT / "CHANGELOG.md").read_text()
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     versions = re.findall(r"^## \[([^]]+)\](?: - \d{4}-\d\d-\d\d)?$", changes, re.M)
-    assert versions == ["Unreleased", project["version"]]
+    assert versions[:2] == ["Unreleased", project["version"]]
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.*)$", changes, re.M)) <= kinds
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    described = json.loads((PROJECT / "api/openapi.json").read_text())
+    assert described["info"]["version"] == version
+    kustomization = (PROJECT / "deploy/kubernetes/kustomization.yaml").read_text()
+    assert set(re.findall(r"newTag: ([\w.]+)", kustomization)) == {version}
 
 
 def test_the_licence_that_is_declared_is_the_one_that_is_there() -> None:

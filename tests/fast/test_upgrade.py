@@ -112,8 +112,10 @@ def test_a_pause_counts_in_full_where_a_step_has_only_a_part_of_it() -> None:
     assert longest([], began=3.0, ended=5.0) == 2.0
 
 
-def test_the_last_release_is_the_newest_that_the_changelog_names_with_its_commit() -> None:
-    assert named_in(SAID) == ("1.1.0", "0123abcd")
+def test_the_last_release_is_the_newest_that_the_changelog_names_with_a_commit() -> None:
+    assert named_in(SAID) == ("release 1.1.0", "0123abcd")
+    new = SAID.replace("Commit 0123abcd.", "Upgrades from commit 4567cdef.")
+    assert named_in(new) == ("what 1.1.0 upgrades from", "4567cdef")
     assert named_in("## [Unreleased]\n") is None
 
 
