@@ -1,0 +1,68 @@
+"""The minutes of the rollup that are not the sum of their rides: who is right, and what is held."""
+
+from collections.abc import Sequence
+from datetime import UTC
+
+from analytics import findings
+from analytics.findings import Finding
+from analytics.judgement import Judgement
+from analytics.look import Look
+from analytics.pieces import total as summed
+from analytics.result import NOTHING, Mismatch, RollupVerdict, WrongMinute
+from analytics.votes import Right
+from unified_log.words import count
+
+
+def judged(
+    judgement: Judgement, verdict: RollupVerdict, mismatches: Sequence[Mismatch]
+) -> tuple[list[WrongMinute], list[Finding]]:
+    """The minutes to be computed anew, and what is found of them.
+
+    Where the warehouse has other rides of a minute, whoever is right of its block decides. What
+    is too much in some minutes and missing in others was perhaps moved in Postgres, and no
+    total knows of times.
+    """
+    settled = judgement.of(Right.POSTGRES)
+    open_ = [m for m in mismatches if not any(_touch(m, look) for look in settled)]
+    found = [
+        findings.of_minute(mismatch)
+        for mismatch in open_
+        if not any(_touch(mismatch, look) for look in judgement.held_looks)
+    ]
+    unsettled = {mismatch.minute for mismatch in open_}
+    wrong = [each for each in verdict.wrong if each.minute not in unsettled]
+    if judgement.evidence.known.everything:  # then Spark has read what Postgres says
+        days = {day for look in judgement.held_looks for day in look.differ.days}
+        wrong = [each for each in wrong if each.minute.astimezone(UTC).date() not in days]
+    if not wrong:
+        return [], found
+    # Without any total there is nobody else to ask.
+    is_confirmed = (
+        judgement.approved or not judgement.compared or verdict.upto <= judgement.confirmed
+    )
+    is_moved = _cancel(wrong) and not judgement.approved
+    held = not judgement.is_proven or not is_confirmed or is_moved
+    kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
+    which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"
+    minutes = count(len(wrong), "minute")
+    about = f"{minutes} of the rollup with another sum than that of the rides, from {which} on"
+    key = " ".join(f"{each.minute} {each.exact} {each.rolled_up}" for each in wrong)
+    if not held:
+        return wrong, [*found, Finding(kind, about, key=key)]
+    again = sorted({each.minute.astimezone(UTC).date() for each in wrong})
+    return [], [*found, Finding(kind, about, True, key, days=tuple(again))]
+
+
+def _cancel(wrong: Sequence[WrongMinute]) -> bool:
+    """Whether what some minutes have too much is what others lack."""
+    has = summed(each.rolled_up or NOTHING for each in wrong)
+    return len(wrong) > 1 and has == summed(each.exact for each in wrong)
+
+
+def _touch(mismatch: Mismatch, look: Look) -> bool:
+    """Whether a minute's rides lie in a block that was looked at."""
+    return (
+        mismatch.after < look.known
+        and look.after < mismatch.upto
+        and (look.postgres != look.warehouse)
+    )
