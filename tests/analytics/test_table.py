@@ -1,6 +1,7 @@
 """The table, night by night: what counts, what is kept for readers, what goes."""
 
 import os
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -139,12 +140,21 @@ def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:
     assert table(place).run == 3
 
 
+def three_days_before(milliseconds: re.Match[str]) -> str:
+    return str(int(milliseconds[0]) - 3 * 86_400_000)
+
+
 def test_another_retention_takes_effect(place: Path) -> None:
-    nights(place, 2)
+    nights(place, 1)
+    replaced = on_disk(place)
+    night(place, Ledger(), (DAY_ONE, [1]), tidied=False)
+    newest = max((place / "rides/_delta_log").glob("*.json"))
+    newest.write_text(re.sub(r'(?<="deletionTimestamp":)\d+', three_days_before, newest.read_text()))
     for days in (30, 1):
         warehouse = Warehouse(root_of(place), retention_days=days)
         age(place, days=3)
         warehouse.tidy()
+        assert on_disk(place) & replaced == (replaced if days == 30 else set())
         found = delta(place)
         assert set(found.metadata().configuration.values()) == {f"interval {days} days"}
     assert [each.run for each in committed_runs(table(place).store)] == []
