@@ -22,8 +22,8 @@ AT_WORK = """
 """
 
 HANGS = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event = 'ClientWrite'"
-# Of the time-out that has passed not quite twice.
-TOO_SOON = "0.6 * (SELECT extract(epoch FROM now() - query_start) FROM pg_stat_activity WHERE pid = %s)"
+# A time-out that has passed, though not twice.
+PASSED = "(SELECT 0.6 * extract(epoch FROM now() - query_start) FROM pg_stat_get_activity(%s))"
 
 
 def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
@@ -89,7 +89,7 @@ def test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby(
     hung.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 100)")
     pid = hung.info.backend_pid
     eventually(lambda: world.value(HANGS, pid) == 1)
-    assert world.connection.execute(END_HUNG % (int(lock), TOO_SOON % pid)).fetchall() == []
+    assert world.connection.execute(END_HUNG % (int(lock), PASSED % pid)).fetchall() == []
     world.service(module, LEADER_TIMEOUT="1").says("leading")
 
 
