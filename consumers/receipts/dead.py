@@ -37,8 +37,7 @@ NO_ROW = "it is not in the queue yet, or there is no such ride"
 # The attempts so far are kept, and no longer count towards the most that there may be. `outcome`
 # stays: it is dead until it is decided anew.
 REPLAY = """
-    UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts, unfinished = 0,
-        lease = NULL
+    UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts
     WHERE ride_id = ANY(ARRAY(
         SELECT ride_id FROM receipts
         WHERE outcome = 'dead' AND replay_at IS NULL AND dropped_at IS NULL

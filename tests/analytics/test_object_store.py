@@ -249,7 +249,7 @@ def test_who_creates_a_table_too_late_commits_nothing(
 def test_a_store_that_takes_a_version_twice_is_refused(
     world: World, reconcile: Reconcile, tmp_path: Path
 ) -> None:
-    with s3_server(tmp_path / "s3", "--ignores-conditions", "--slow") as variables:
+    with s3_server(tmp_path / "s3", "--takes-twice", "--slow") as variables:
         (tmp_path / "s3" / "bucket").mkdir()
         run = reconcile(world, WAREHOUSE_DIR="s3://bucket/here", **variables)
     assert (run.status, run.said) == (2, "")

@@ -1,6 +1,7 @@
 """The table, night by night: what counts, what is kept for readers, what goes."""
 
 import os
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -100,6 +101,9 @@ def test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes(
     earlier.load_as_version(before)
     assert earlier.to_pyarrow_table().num_rows == MANY + 1
     assert night(tmp_path, ledger, (DAY_ONE, [MANY + 3])).total == content(tmp_path)
+    delta(tmp_path).delete(f"day = '{DAYS[1]}'")  # a whole file, and nothing in its place
+    version = delta(tmp_path).version()
+    assert strangers(table(tmp_path).store) == [f"version {version} (DELETE)"]
 
 
 def age(folder: Path, days: int, files: str = "*") -> None:
@@ -139,12 +143,24 @@ def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:
     assert table(place).run == 3
 
 
+DELETED_AT = re.compile(r'(?<="deletionTimestamp":)\d+')
+
+
+def three_days_before(milliseconds: re.Match[str]) -> str:
+    return str(int(milliseconds[0]) - 3 * 86_400_000)
+
+
 def test_another_retention_takes_effect(place: Path) -> None:
-    nights(place, 2)
+    nights(place, 1)
+    replaced = on_disk(place)
+    night(place, Ledger(), (DAY_ONE, [1]), tidied=False)
+    newest = max((place / "rides/_delta_log").glob("*.json"))
+    newest.write_text(DELETED_AT.sub(three_days_before, newest.read_text()))
     for days in (30, 1):
         warehouse = Warehouse(root_of(place), retention_days=days)
         age(place, days=3)
         warehouse.tidy()
+        assert on_disk(place) & replaced == (replaced if days == 30 else set())
         found = delta(place)
         assert set(found.metadata().configuration.values()) == {f"interval {days} days"}
     assert [each.run for each in committed_runs(table(place).store)] == []

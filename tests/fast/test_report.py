@@ -296,6 +296,8 @@ def test_closings_are_told_with_their_sums_and_what_became_of_them(
     assert "1 of 2 closings agree; the totals are proven from the first ride on." in said
     assert "python -m analytics.close --reopen 2 --reason '...'" in said
     assert "analytics.approve" not in said
+    both = [CLOSING_FOUND, Finding(CLOSING_WRONG, "closing 1 says", True, "1 says")]
+    assert "--reopen 1 " in told(run(consumer(0), run=12, closings=[ONE, TWO], findings=both))
 
 
 @for_a_person

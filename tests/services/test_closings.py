@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from consumers.rides import TYPE, ride
+from consumers.totals.closing import LOCK, newest
 from consumers.totals.total import Total
 from rocket_rides.locks import Lock
 from rocket_rides.settings import PROJECT
@@ -205,9 +206,21 @@ def test_a_closing_that_was_altered_by_hand_is_not_used(closed: World, change: s
     assert is_right(closed)
 
 
-def test_a_closing_that_was_reopened_is_not_used(closed: World) -> None:
+def test_a_closing_that_was_reopened_is_not_used(
+    closed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reopen(closed, close(closed, closed.start + 4))
     assert closed.consumer().standing == (closed.start + 3, Decimal(6))
+    session = closed.connect()
+    execute = session.execute
+
+    def a_little_late(query: Any, values: Any) -> Any:
+        if query == LOCK:  # once this has seen it
+            reopen(closed, 1)
+        return execute(query, values)
+
+    monkeypatch.setattr(session, "execute", a_little_late)
+    assert newest(session, 0, closed.start + 5) is None
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,7 @@ def test_an_earlier_term_is_known_as_far_as_it_went(world: World) -> None:
     [third] = world.send(3)  # by another leader
     assert newest(world) != term
     assert [asked(world, at, term) for at in (world.start, first, second)] == [3, 2, 1]
+    world.send(4)  # by a third
     with pytest.raises(OtherHistory):
         asked(world, third, term)
 

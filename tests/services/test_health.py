@@ -47,6 +47,9 @@ def test_an_idle_process_is_well_until_it_ends(
     asked = ["reader", "total", "käufer"] if "käufer" in command else [session]
     service = world.service(*command)
     eventually(lambda: is_at_work_now(world, session))
+    with world.connection.transaction():  # as who is not told when a session was last active
+        world.connection.execute("SET LOCAL ROLE pg_signal_backend")
+        assert is_at_work_now(world, session)
     assert status(world, *asked) == 0
     elsewhere = world.postgres_url.replace(world.stream, "rocket_rides")
     assert status(world, *asked, DATABASE_URL=elsewhere) == 1  # it is no process of that database

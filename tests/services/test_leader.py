@@ -9,6 +9,7 @@ from rocket_rides.locks import Lock
 from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, eventually, transaction
 from unified_log.locks import try_lock
+from unified_log.standby import END_HUNG
 from unified_log.streamer import checks
 from unified_log.streamer.upkeep import Alarms
 
@@ -19,6 +20,10 @@ AT_WORK = """
     WHERE datname = current_database() AND application_name = 'streamer'
       AND locktype = 'advisory' AND objsubid = 1 AND granted
 """
+
+HANGS = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event = 'ClientWrite'"
+# A time-out that has passed, though not twice.
+PASSED = "(SELECT 0.6 * extract(epoch FROM now() - query_start) FROM pg_stat_get_activity(%s))"
 
 
 def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
@@ -82,6 +87,9 @@ def test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby(
     hung = world.connect()
     assert try_lock(hung, lock)
     hung.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 100)")
+    pid = hung.info.backend_pid
+    eventually(lambda: world.value(HANGS, pid) == 1)
+    assert world.connection.execute(END_HUNG % (int(lock), PASSED % pid)).fetchall() == []
     world.service(module, LEADER_TIMEOUT="1").says("leading")
 
 

@@ -150,6 +150,7 @@ def test_an_outage_is_logged_once_and_again_when_it_changes_or_comes_back(
     revoke("EXECUTE", "function stage", 0)
     threading.Event().wait(PAUSE)  # it may say more from now on, and has nothing to add
     assert {limited.post().status_code for _ in range(20)} == {503}
+    assert limited.post("far").status_code == 422  # which says nothing of the database
     assert said("function stage") == 1
     revoke("INSERT", "table rides", 0)
     assert (said("table rides"), said("function stage")) == (1, 1)

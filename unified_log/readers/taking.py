@@ -216,7 +216,7 @@ class Taking(Generic[H]):
             self._handler.fence()
             self.checkpoint.lock()
             at = self._load()
-            if item.position > at.position or not self._held_out.counted(item.position):
+            if not self._held_out.counted(item.position):
                 return False
             self._handler.take([item.record])
             reached(RoundStep.BEFORE_COMMIT)

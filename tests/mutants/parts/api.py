@@ -209,6 +209,21 @@ SELECT :key, distance, id FROM ride
         file="unified_log/standby.py",
         tests="services/test_leader.py::test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby",
     ),
+    Mutant(
+        "a leader is ended before Postgres' own time-outs would end it",
+        "secs => 2 * %s",
+        "secs => %s",
+        file="unified_log/standby.py",
+        tests="services/test_leader.py::test_a_leader_that_hangs_while_it_is_sent_rows_is_ended_by_its_standby",
+    ),
+    Mutant(
+        "what was refused for itself says that an outage is over",
+        "elif self._said and status < 300:",
+        "elif self._said and status < 500:",
+        file="api/outages.py",
+        tests="services/test_refusals.py::"
+        "test_an_outage_is_logged_once_and_again_when_it_changes_or_comes_back",
+    ),
     feed("the feed has what is not settled", " AND id <= last_sent\n", "\n"),
     feed("the feed is in no order", "ORDER BY id LIMIT :limit", "LIMIT :limit"),
     feed(
@@ -229,9 +244,9 @@ SELECT :key, distance, id FROM ride
         "            last_sent\n",
     ),
     feed(
-        "an earlier term goes on to the end of the feed",
-        "least(last_sent, (SELECT min(after) FROM terms WHERE after > mine.after))",
-        "last_sent",
+        "an earlier term goes on to where the newest begins",
+        "SELECT min(after) FROM terms WHERE after > mine.after",
+        "SELECT max(after) FROM terms WHERE after > mine.after",
     ),
     feed(
         "the feed conflicts with those who write",

@@ -18,13 +18,23 @@ HELD = (
     "analytics/test_closings_proved.py::"
     "test_once_an_altered_ride_is_approved_its_closing_is_named_and_held"
 )
+sentences = partial(Mutant, file="analytics/report/sentences.py", tests="fast/test_report.py")
 closable = partial(Mutant, file="analytics/closable.py", tests="services/test_closable.py")
+LOCKS = """    if one_row(connection.execute(LOCK, [Lock.CLOSINGS])) != (True,):
+        raise Unavailable("closings are being reopened")"""
+LOOKS_AGAIN = "    row = connection.execute(NEWEST, [after, upto]).fetchone()"
 
 MUTANTS = [
     closing(
         "a total begins at a closing that was reopened",
         "WHERE reopened_at IS NULL AND position > %s",
         "WHERE position > %s",
+    ),
+    closing(
+        "a total looks for the last time before it has the lock",
+        f"{LOCKS}\n{LOOKS_AGAIN}",
+        f"{LOOKS_AGAIN}\n{LOCKS}",
+        tests="services/test_closings.py::test_a_closing_that_was_reopened_is_not_used",
     ),
     closing(
         "a total begins at a closing that was altered",
@@ -147,12 +157,13 @@ MUTANTS = [
         "analytics/upto.py",
         "services/test_closable.py",
     ),
-    Mutant(
+    sentences(
         "a closing that is gone may be reopened",
         "doubted & {each.id for each in result.closings}",
         "doubted",
-        "analytics/report/sentences.py",
-        "fast/test_report.py",
+    ),
+    sentences(
+        "of several closings the last is to be reopened", "= min(closings)", "= max(closings)"
     ),
     Mutant(
         "a ride that differs is closed",

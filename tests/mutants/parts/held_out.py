@@ -136,8 +136,8 @@ MUTANTS = [
     ),
     taking(
         "a record that was tried again counts with the next retry, too",
-        "or not self._held_out.counted(item.position):",
-        "or False:",
+        "if not self._held_out.counted(item.position):",
+        "if False:",
         tests=RETRIES + "test_a_retry_counts_it_once_and_out_of_order",
     ),
     held_out(

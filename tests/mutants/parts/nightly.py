@@ -92,6 +92,19 @@ MUTANTS = [
         "vacuum(UNNAMED)",
     ),
     tidying(
+        "what old versions need goes after as many hours as it should days",
+        "vacuum(days * 24)",
+        "vacuum(days)",
+        tests="analytics/test_table.py::test_another_retention_takes_effect",
+    ),
+    Mutant(
+        "who only takes files away is not told",
+        "for file in (action.add, action.remove) if file]",
+        "for file in (action.add,) if file]",
+        file="analytics/versions.py",
+        tests=f"analytics/test_table.py::{MERGED}",
+    ),
+    tidying(
         "the files of a day that has few are merged",
         "if files > MANY]",
         "if files > 1]",
@@ -152,7 +165,7 @@ MUTANTS = [
     probe(
         "a store that takes a version twice is used",
         "if len(refused) < RACERS - 1:",
-        "if False:",
+        "if not refused:",
         tests="analytics/test_object_store.py::test_a_store_that_takes_a_version_twice_is_refused",
     ),
     anywhere(

@@ -184,8 +184,8 @@ MUTANTS = [
     ),
     dead(
         "a replay has no attempts left",
-        "excused = attempts, unfinished = 0",
-        "unfinished = 0",
+        "due_at = now(), excused = attempts",
+        "due_at = now()",
         tests=GIVING_UP,
     ),
 ]

@@ -29,6 +29,7 @@ MUTANTS = [
         'for name in ("WATCH_PORT",):',
     ),
     health("a process on another host is taken for the one here", "if not here:", "if True:"),
+    health("whose activity is hidden is not at work", ")) IS NOT TRUE", ")) IS FALSE"),
     rights(
         "the streamer may change totals",
         "consumer_states, rating_sums, resets TO totals;",
@@ -54,6 +55,7 @@ MUTANTS = [
         "new = sorted(set(database.happened) - self._told,",
         "new = sorted(set(database.happened),",
     ),
+    history("a rate takes a late look for one in time", " / (now.at - before.at)", " / BUCKET"),
     history(
         "a moment without Postgres is one without rides",
         "rates[begins] = None",
