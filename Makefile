@@ -105,10 +105,10 @@ test:
 # On databases of cell 7, except for tests that bring databases of their own cells. Left out is what
 # proves nothing more there, beside tests of the same processes, statements and commands:
 # - requests and answers, pages and words, telemetry, receivers;
-SAME_ON_ANY := api_process cells_status courier hostile openapi programs second_terminal telemetry traces \
-	watch_breaking watch_hostile watch_looks
-# - the demo, the lab, and a router, whose cells have numbers of their own;
-SAME_ON_ANY += breaking drills group_load moves router_refusals simulator unknown_user
+SAME_ON_ANY := api_process cells_status courier hostile openapi programs router_refusals \
+	second_terminal telemetry traces watch_breaking watch_hostile watch_looks
+# - the demo and the lab;
+SAME_ON_ANY += breaking drills group_load simulator unknown_user
 # - the same once more: in random plays, in a shop, while a server is frozen or another takes over.
 SAME_ON_ANY += any_reader frozen_servers ick_model lift_it sentinel
 ON_STOCK_SERVERS := tests/services/queue \
