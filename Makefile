@@ -118,9 +118,10 @@ ON_STOCK_SERVERS := tests/services/queue \
 DEBIANS := $(sort $(wildcard /usr/lib/postgresql/*/bin/postgres))
 test-stock: export POSTGRES_PROGRAMS ?= $(or $(patsubst %/postgres,%,$(lastword $(DEBIANS))),/usr/bin)
 test-stock: export REDIS_PROGRAMS ?= /usr/bin
+# More workers than for all tests: most of these wait.
 test-stock:
 	@$(INSTALL) dev java
-	CELL=7 $(BIN)/python -m pytest -n 4 --dist loadscope --tb=short \
+	CELL=7 $(BIN)/python -m pytest -n 6 --dist loadscope --tb=short \
 		$(ON_STOCK_SERVERS) $(ARGS)
 
 # Where it is installed, each of pytest's processes would import it.
