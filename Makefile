@@ -102,23 +102,33 @@ test:
 	@$(INSTALL) dev java
 	$(BIN)/python -m pytest -n 4 --dist loadscope --tb=short $(ARGS)
 
-# On databases of cell 7, except for tests that bring databases of their own cells.
-ON_STOCK_SERVERS := tests/services $(addprefix tests/analytics/test_, \
-	encrypted_night.py hostile_defaults.py pgbouncer.py)
+# On databases of cell 7, except for tests that bring databases of their own cells. Left out is what
+# proves nothing more there, beside tests of the same processes, statements and commands:
+# - requests and answers, pages and words, telemetry, receivers;
+SAME_ON_ANY := api_process cells_status courier hostile openapi programs router_refusals \
+	second_terminal telemetry traces watch_breaking watch_hostile watch_looks
+# - the demo and the lab;
+SAME_ON_ANY += breaking drills group_load simulator unknown_user
+# - the same once more: in random plays, in a shop, while a server is frozen or another takes over.
+SAME_ON_ANY += any_reader frozen_servers ick_model lift_it sentinel
+ON_STOCK_SERVERS := tests/services/queue \
+	$(filter-out $(SAME_ON_ANY:%=tests/services/test_%.py),$(wildcard tests/services/test_*.py)) \
+	$(addprefix tests/analytics/test_,encrypted_night.py hostile_defaults.py pgbouncer.py)
 # Debian's newest server, whose folder is named after its version; elsewhere the one in /usr/bin.
 DEBIANS := $(sort $(wildcard /usr/lib/postgresql/*/bin/postgres))
 test-stock: export POSTGRES_PROGRAMS ?= $(or $(patsubst %/postgres,%,$(lastword $(DEBIANS))),/usr/bin)
 test-stock: export REDIS_PROGRAMS ?= /usr/bin
+# More workers than for all tests: most of these wait.
 test-stock:
 	@$(INSTALL) dev java
-	CELL=7 $(BIN)/python -m pytest -n 4 --dist loadscope --tb=short \
+	CELL=7 $(BIN)/python -m pytest -n 6 --dist loadscope --tb=short \
 		$(ON_STOCK_SERVERS) $(ARGS)
 
-# Where they are installed, each of pytest's processes would import them.
-test-fast: UNUSED_PLUGINS := -p no:schemathesis -p no:anyio
+# Where it is installed, each of pytest's processes would import it.
+test-fast: UNUSED_PLUGIN := -p no:schemathesis
 test-fast:
 	@$(INSTALL) fast
-	$(BIN)/python -m pytest tests/fast -n 2 --dist loadscope $(UNUSED_PLUGINS) $(ARGS)
+	$(BIN)/python -m pytest tests/fast -n 2 --dist loadscope $(UNUSED_PLUGIN) $(ARGS)
 
 prove:
 	@$(INSTALL) fast

@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import psycopg
 
@@ -52,13 +53,23 @@ SESSIONS = {
 }
 
 
-class Stage:
-    """A drill's folder, and what runs there. Methods raise TimeoutError."""
+class Place:
+    """A drill's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.keep = True  # the folder, in the end
         self.exits = ExitStack()  # what ends what was started, the last one first
+
+
+T = TypeVar("T", bound=Place)
+
+
+class Stage(Place):
+    """And what runs there. Methods raise TimeoutError."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.receiver = Receiver()
         self.services: dict[str, Service] = {}
         # Of every process; a drill adds DATABASE_URL and REDIS_URL.
@@ -170,8 +181,8 @@ class Stage:
 
 
 @contextmanager
-def stage(name: str) -> Iterator[Stage]:
-    """The stage of the drill `name`, while the block lasts; then all that runs on it is ended.
+def stage(name: str, kind: Callable[[Path], T]) -> Iterator[T]:
+    """The place of the drill `name`, while the block lasts; then all that runs there is ended.
 
     SIGINT and SIGTERM end the block, too, with the status 130 or 143. The folder is removed after
     such an end, or if the block sets `keep` to False.
@@ -182,15 +193,15 @@ def stage(name: str) -> Iterator[Stage]:
     # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir="/tmp"))
     folder.chmod(0o755)
-    drill = Stage(folder)
+    found = kind(folder)
     try:
-        yield drill
+        yield found
     except SystemExit:
-        drill.keep = False
+        found.keep = False
         raise
     finally:
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        drill.exits.close()
-        if not drill.keep:
+        found.exits.close()
+        if not found.keep:
             shutil.rmtree(folder, ignore_errors=True)

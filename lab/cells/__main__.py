@@ -13,11 +13,7 @@ SIGTERM with 143; it leaves no processes, namespaces or files. SIGKILL leaves a 
 import argparse
 import os
 import random
-import shutil
-import signal
 import sys
-import tempfile
-from pathlib import Path
 
 import psycopg
 
@@ -29,10 +25,9 @@ from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
 from lab.haproxy import HAPROXY
 from lab.network import IP
+from lab.stage import Place, stage
 from unified_log.errors import Unavailable
 from unified_log.process import Parser
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
@@ -40,44 +35,28 @@ def main() -> int:
     options = arguments()
     if lacks := missing():
         raise SystemExit(f"the drill needs {lacks}")
-    # SIGINT too: a shell has the programs that it starts in the background ignore it.
-    for each in SIGNALS:
-        signal.signal(each, lambda number, _: sys.exit(128 + number))
-    # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
-    folder = Path(tempfile.mkdtemp(prefix="cells-", dir="/tmp"))
-    folder.chmod(0o755)
-    drill, keep = None, True
-    try:
-        enter_own_namespace()  # for the servers' disks
-        drill = Drill(folder, options.seed, options.rate)
-        print(f"seed {options.seed}", flush=True)
-        books = drill.run(options.seconds)
+    with stage("cells", Place) as place:
+        try:
+            enter_own_namespace()  # for the servers' disks
+            drill = Drill(place.folder, options.seed, options.rate)
+            place.exits.callback(drill.stop)
+            print(f"seed {options.seed}", flush=True)
+            books = drill.run(options.seconds)
+        except NeverStarts as reason:
+            raise SystemExit(str(reason)) from None
+        except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
+            print(f"{reason}; the logs are in {place.folder}", file=sys.stderr)
+            return 1
         findings = check(books)
+        place.keep = bool(findings)
         print(table(drill, books))
-        keep = bool(findings)
-    except NeverStarts as reason:
-        keep = False
-        raise SystemExit(str(reason)) from None
-    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
-        print(f"{reason}; the logs are in {folder}", file=sys.stderr)
-        return 1
-    except SystemExit:  # by a signal
-        keep = False
-        raise
-    finally:
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        if drill:
-            drill.stop()
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
-    for finding in findings:
-        print(f"BROKEN: {finding}")
-    if findings:
-        print(f"{len(findings)} findings; the logs are in {folder}")
-    else:
-        print("every request is accounted for")
-    return int(keep)
+        for finding in findings:
+            print(f"BROKEN: {finding}")
+        if findings:
+            print(f"{len(findings)} findings; the logs are in {place.folder}")
+        else:
+            print("every request is accounted for")
+        return int(place.keep)
 
 
 def missing() -> str:

@@ -24,7 +24,7 @@ from lab.failover.drill import LIMIT, NEVER, Drill, Seen
 from lab.haproxy import HAPROXY
 from lab.network import IP, switch
 from lab.progress import table
-from lab.stage import stage
+from lab.stage import Stage, stage
 from unified_log.process import Parser
 
 PROGRAMS = {  # and the packages that they come in
@@ -41,7 +41,7 @@ def main() -> int:
     options = arguments()
     if lacks := missing():
         raise SystemExit(f"the drill needs {lacks}")
-    with stage("failover") as place:
+    with stage("failover", Stage) as place:
         try:
             switch()
             enter_own_namespace()  # for the servers' disk

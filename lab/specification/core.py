@@ -281,6 +281,10 @@ class Core(System):
         *(locks, rolls_back, overtakes, sends_twice, crashes),
         *(forgets, commits_half, loses, is_backed_up),
     )
+    spends: ClassVar = {
+        locks: "begun", overtakes: "leads", sends_twice: "resends",
+        loses: "losses", is_backed_up: "failovers",
+    }  # fmt: skip
     invariants: ClassVar = {
         "11": nothing_counts_early,
         "8": total_is_exact,

@@ -57,6 +57,8 @@ class System:
 
     start: Any
     by_chance: tuple[Step, ...]  # steps that need not happen: of customers, and faults
+    # By steps of those: a bounded field to which each always adds. At the bound none is tried.
+    spends: ClassVar[dict[Step, str]] = {}
     ranges: Callable[[Any], dict[str, Iterable[Any]]]  # what each value can be
     is_complete: Callable[[Any], bool]  # whether a state at rest lacks nothing
     invariants: ClassVar[dict[str, Callable[..., bool]]]  # by the number of the guarantee
@@ -68,11 +70,15 @@ class System:
         steps.sort(key=lambda step: step.__code__.co_firstlineno)
         self.steps = {step: names_of(step) for step in steps}
         self.quiet = {step: self.steps[step] for step in steps if step not in self.by_chance}
+        self.spending = [name for name in dict.fromkeys(self.spends.values()) if name in bounds]
 
     def ways(self, s: Any, steps: dict[Step, list[str]]) -> Iterator[Way]:
         """Which of these steps a state allows."""
         ranges = self.ranges(s)
+        spent = [name for name in self.spending if getattr(s, name) >= self.bounds[name]]
         for step, names in steps.items():
+            if spent and self.spends.get(step) in spent:
+                continue
             for values in product(*[ranges[name] for name in names]):
                 try:
                     yield step, values, step(self, s, *values)

@@ -277,6 +277,10 @@ class HoldingOut(System):
         *(begins_too, crashes, sends, refuses, is_mended, fills, is_back),
         *(asks_to_retry, drops, is_reset, is_to_recount),
     )
+    spends: ClassVar = {
+        begins_too: "begun", sends: "sent", refuses: "breaks", fills: "outages",
+        asks_to_retry: "asked", drops: "asked", is_reset: "resets", is_to_recount: "resets",
+    }  # fmt: skip
     invariants: ClassVar = {
         "4": counts_once,
         "8": sum_and_held_out_are_exact,

@@ -244,6 +244,11 @@ class Judge(System):
         judges_in_rotation, takes, crashes, approves, alters_postgres, replaces, hides,
         alters_warehouse, alters_ledger, restores_ledger, tampers,
     )  # fmt: skip
+    spends: ClassVar = {
+        takes: "taken", approves: "approvals",
+        **dict.fromkeys((alters_postgres, replaces, hides, alters_warehouse), "alterations"),
+        **dict.fromkeys((alters_ledger, restores_ledger, tampers), "alterations"),
+    }  # fmt: skip
     invariants: ClassVar = {"12": repairs_are_right}
 
 

@@ -268,6 +268,10 @@ class Rollup(System):
         *(sends, overtakes, crashes, is_wanted),
         *(is_flushed, evicts, is_copied, is_backed_up),
     )
+    spends: ClassVar = {
+        sends: "sent", is_wanted: "requests", is_backed_up: "failovers",
+        is_flushed: "losses", evicts: "losses", is_copied: "losses",
+    }  # fmt: skip
     invariants: ClassVar = {"8": minutes_are_right}
 
 

@@ -108,26 +108,26 @@ class Verdict:
     def exact(self) -> Rides:
         return self.version(self.sides)
 
-    @property
+    @cached_property
     def held(self) -> list[int]:
         return sorted(n for n, side in self.sides.items() if side != POSTGRES)
 
-    @property
+    @cached_property
     def records(self) -> int:
         return sums(self.said.postgres)[1] + self.said.fakes
 
-    @property
+    @cached_property
     def missing(self) -> int:
         """How many records Postgres shows less than were sent, apart from those that are named."""
         pairs = [zip(self.mine[n], self.theirs[n], strict=True) for n in self.held]
         gone = sum(1 for pair in pairs for ours, theirs in pair if theirs and not ours)
         return self.said.sent - self.records - gone
 
-    @property
+    @cached_property
     def distrusts(self) -> bool:
         return bool(self.missing) and not self.approved and self.broken != "records-uncounted"
 
-    @property
+    @cached_property
     def publishes(self) -> bool:
         return not self.distrusts and (self.trusted or not self.held)
 
@@ -163,13 +163,13 @@ class Verdict:
         upto = self.old if self.broken == "copy-as-witness" else self.said.proven
         return max([upto, *agreeing]) >= reset_to
 
-    @property
+    @cached_property
     def proven(self) -> int:
         """Up to where two witnesses have said what Postgres says, once this run completes."""
         agree = [u.position for u in self.said.totals if u not in self.wrong and u.sums[1]]
         return max([self.said.proven, *agree]) if self.publishes else self.said.proven
 
-    @property
+    @cached_property
     def findings(self) -> Findings:
         """What is held."""
         blocks = self.sides if self.distrusts else self.held

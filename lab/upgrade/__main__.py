@@ -25,7 +25,7 @@ from demo.embedded.failures import NeverStarts
 from lab.arguments import positive
 from lab.books import verdict
 from lab.haproxy import HAPROXY
-from lab.stage import stage
+from lab.stage import Stage, stage
 from lab.upgrade.drill import Drill
 from lab.upgrade.releases import made
 from lab.upgrade.verdict import findings, shown
@@ -39,7 +39,7 @@ def main() -> int:
     options = arguments()
     if sys.platform != "linux" or not HAPROXY:
         raise SystemExit("the drill needs Linux and HAProxy")
-    with stage("upgrade") as place:
+    with stage("upgrade", Stage) as place:
         try:
             stock.require()
             releases = made(place.folder, options.commit)

@@ -196,7 +196,7 @@ def test_each_record_counts_once_or_is_held_out(
     connections = [world.connect(), world.connect()]
     sessions = Sessions(world, world.streamer(), world.log(), connections)
 
-    @settings(always, max_examples=30)
+    @settings(always, max_examples=15)
     @given(
         st.builds(Sizes, st.integers(1, 7), st.integers(1, 4)),
         st.lists(OPERATIONS, min_size=10, max_size=30),

@@ -188,7 +188,7 @@ def test_a_cells_first_ids_cost_as_little_as_those_from_1_on(two_cells: list[Wor
     """What a night goes along, and the sizes of Spark's ranges, whatever the number."""
     costs = []
     for world in two_cells:
-        world.connection.execute(RIDES, [60_000])
+        world.connection.execute(RIDES, [20_000])
         world.connection.execute(DELIVERED, prepare=False)
         last = world.value("SELECT last_sent_id FROM streamer_state")
         options = session_settings.statement(INDEX_SCANS)
@@ -200,8 +200,8 @@ def test_a_cells_first_ids_cost_as_little_as_those_from_1_on(two_cells: list[Wor
                 again = receipts.prove(connection, verdict.proved, Random(1))
                 [rows] = one_row(connection.execute(ROWS_READ))
         assert verdict.agrees
-        assert verdict.rides == 60_000
+        assert verdict.rides == 20_000
         sizes = [each.rows for each in ranges]
         costs.append((sizes, again.rides, connection.looks, rows))
     assert costs[0] == costs[1]
-    assert costs[0][0] == [60_000]
+    assert costs[0][0] == [20_000]

@@ -69,7 +69,7 @@ def stopped(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pair(prepared: Path) -> Iterator[PostgresPair]:
     with postgres_pair(prepared) as pair:
         yield pair
@@ -81,9 +81,35 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "EVERY", 0.1)
 
 
+def test_a_commit_waits_for_its_standby_beyond_its_deadline(
+    pair: PostgresPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "MARGIN", 0.05)
+    with (
+        database.connect(pair.primary.url, "test", statement_timeout="100ms") as session,
+        connect(pair.primary) as onlooker,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        onlooker.execute("CREATE TABLE kept (one int)")
+        pair.wait_for_standby()
+        pair.cut_off()
+        committing = threads.submit(session.execute, "INSERT INTO kept VALUES (1)")
+        try:
+            eventually(lambda: onlooker.execute(WAITING).fetchone())
+            with pytest.raises(TimeoutError):
+                committing.result(2)  # twenty times its deadline
+            assert onlooker.execute(WAITING).fetchone() == (session.info.backend_pid,)
+        finally:
+            pair.link.server = pair.primary.socket
+        assert committing.result(LONGEST).rowcount == 1
+
+
 @pytest.mark.proves("deadlines")
 def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
-    """The postmaster and all of its processes: the kernel goes on taking connections and data."""
+    """The postmaster and all of its processes: the kernel goes on taking connections and data.
+
+    This ends the pair.
+    """
     url = pair.primary.url
     with connect(pair.primary) as primary:
         primary.execute("CREATE TABLE large (content text)")
@@ -132,29 +158,6 @@ def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
             assert all(each.result(LONGEST) for each in waiting)
         finally:
             pair.primary.crash(0, for_good=True)
-
-
-def test_a_commit_waits_for_its_standby_beyond_its_deadline(
-    pair: PostgresPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deadline, "MARGIN", 0.05)
-    with (
-        database.connect(pair.primary.url, "test", statement_timeout="50ms") as session,
-        connect(pair.primary) as onlooker,
-        ThreadPoolExecutor(1) as threads,
-    ):
-        session.execute("CREATE TABLE kept (one int)")
-        pair.wait_for_standby()
-        pair.cut_off()
-        committing = threads.submit(session.execute, "INSERT INTO kept VALUES (1)")
-        try:
-            eventually(lambda: onlooker.execute(WAITING).fetchone())
-            with pytest.raises(TimeoutError):
-                committing.result(2)  # twenty times its deadline
-            assert onlooker.execute(WAITING).fetchone() == (session.info.backend_pid,)
-        finally:
-            pair.link.server = pair.primary.socket
-        assert committing.result(LONGEST).rowcount == 1
 
 
 def test_a_statement_without_a_limit_goes_on_while_the_server_answers(

@@ -1,6 +1,6 @@
 """Redis and Postgres fail over: what was answered, or committed as sent, is kept or healed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from tests.support.world import Consumer, World, drain, eventually, exact, take
 from unified_log.log import Log
 from unified_log.streamer.drain import Streamer
 
-KEY = {"Idempotency-Key": "k"}
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
@@ -104,9 +103,12 @@ class Alone(NamedTuple):
     client: ThreadPoolExecutor
     pair: PostgresPair
 
-    def post_in_vain(self) -> Future[httpx.Response]:
+    def post(self, key: str) -> httpx.Response:
+        return self.api.post(5, **{"Idempotency-Key": key})
+
+    def post_in_vain(self, key: str) -> Future[httpx.Response]:
         """Post a ride, whose commit then waits."""
-        asked = self.client.submit(self.api.post, 5, **KEY)
+        asked = self.client.submit(self.post, key)
         eventually(lambda: waiting(self.pair))
         return asked
 
@@ -122,36 +124,35 @@ class Alone(NamedTuple):
         self.pair.link.server = self.pair.primary.socket
 
 
-@pytest.fixture
-def alone(postgreses: PostgresPair, redis: Redis, tmp_path: Path) -> Iterator[Alone]:
-    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
+@pytest.fixture(scope="module")
+def both(
+    prepared: Path,
+    redis_of_kind: Callable[[str], Redis],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Alone]:
+    folder, redis = tmp_path_factory.mktemp("alone"), redis_of_kind("valkey")
+    with (
+        postgres_pair(prepared) as pair,
+        world_on_pair(pair, redis, folder) as world,
+        ThreadPoolExecutor(1) as client,
+    ):
         # The warning that a wait was cancelled comes all the same.
         world.connection.execute("ALTER DATABASE rocket_rides SET client_min_messages = error")
-        api = Api(world)
-        postgreses.wait_for_standby()
-        postgreses.cut_off()
-        yield Alone(world, api, client, postgreses)
+        yield Alone(world, Api(world), client, pair)
 
 
-def test_a_replay_is_answered_once_the_standby_has_the_ride(alone: Alone) -> None:
-    """The session that took it was ended while it waited: the ride is there, on the primary alone.
-
-    So the same request finds it; and that must wait, too.
-    """
-    asked = alone.post_in_vain()
-    alone.end_wait(asked, "pg_terminate_backend")
-    alone.pair.primary.crash(0, alone.pair.promote)
-    asked.result()
-    answer = eventually(lambda: alone.api.post(5, **KEY), "an answer")
-    assert answer.status_code == 201
-    assert alone.world.truth == (answer.json()["ride"]["id"], 5)
+@pytest.fixture
+def alone(both: Alone) -> Alone:
+    both.pair.wait_for_standby()
+    both.pair.cut_off()
+    return both
 
 
 def test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it(
     alone: Alone,
 ) -> None:
     """Postgres then ends the commit with no more than a warning."""
-    asked = alone.post_in_vain()
+    asked = alone.post_in_vain("cancelled")
     alone.end_wait(asked, "pg_cancel_backend")
     alone.bring_back()
     answer = asked.result()
@@ -162,8 +163,8 @@ def test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_
 def test_a_retry_beside_a_request_that_waits_does_not_say_that_there_is_no_ride(
     alone: Alone,
 ) -> None:
-    first = alone.post_in_vain()
-    retry = alone.api.post(5, **KEY)
+    first = alone.post_in_vain("beside")
+    retry = alone.post("beside")
     assert retry.status_code == 503
     assert retry.json()["type"] == "/openapi.json#ride-maybe-taken"
     alone.bring_back()
@@ -180,6 +181,21 @@ def test_a_primary_without_its_standby_does_not_say_that_a_ride_to_rate_is_not_t
     assert not asked.done()
     alone.bring_back()
     assert asked.result().status_code == 404
+
+
+def test_a_replay_is_answered_once_the_standby_has_the_ride(alone: Alone) -> None:
+    """The session that took it was ended while it waited: the ride is there, on the primary alone.
+
+    So the same request finds it; and that must wait, too. This ends the pair.
+    """
+    before = alone.world.truth[1]
+    asked = alone.post_in_vain("replay")
+    alone.end_wait(asked, "pg_terminate_backend")
+    alone.pair.primary.crash(0, alone.pair.promote)
+    asked.result()
+    answer = eventually(lambda: alone.post("replay"), "an answer")
+    assert answer.status_code == 201
+    assert alone.world.truth == (answer.json()["ride"]["id"], before + 5)
 
 
 def waiting(pair: PostgresPair) -> list[int]:

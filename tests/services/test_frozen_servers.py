@@ -66,17 +66,35 @@ def two(prepared: Path, redis: Redis, tmp_path: Path) -> Iterator[Two]:
             one.crash(0, for_good=True)  # it may be frozen
 
 
-def test_the_api_answers_in_time_and_goes_to_the_server_that_took_over(two: Two) -> None:
-    """Whoever asked while the server was frozen may repeat it, and it is taken once."""
-    api = Api(two.world)
+def test_a_fleet_says_so_in_time_and_goes_on_with_the_server_that_took_over(two: Two) -> None:
+    """Whoever asked the API meanwhile may repeat it, and the ride is taken once.
+
+    Only one session of a worker waits: the others, which were idle, are replaced before their use.
+    """
+    world, api = two.world, Api(two.world)
+    fleet = [world.service("streamer")]
+    fleet += [world.service(module, *given, **RECEIPTS) for module, given in READERS.items()]
     answers = [api.post(), api.post(5, **KEY)]
     assert [answer.status_code for answer in answers] == [201, 201]
-    two.freeze()
-    assert is_problem(api.post(5, **{"Idempotency-Key": "another"}), 503, MAYBE_TAKEN)
-    assert is_problem(api.post(), 503, NOT_TAKEN)  # it opens a session, rather than wait on one
-    api.service.says("answers 503: the connection to the database was lost")
-    assert is_problem(api.client.get("/consumers"), 503)
-    two.promote()
+    eventually(lambda: world.standing() == world.truth and is_complete(world))
+    with opened(world, api_connections=4) as database:
+        with ExitStack() as together:
+            for _ in range(4):
+                connection = together.enter_context(database.connect())
+                connection.execute(text("SELECT 1"))
+        two.freeze()
+        assert is_problem(api.post(5, **{"Idempotency-Key": "another"}), 503, MAYBE_TAKEN)
+        assert is_problem(api.post(), 503, NOT_TAKEN)  # it opens a session, rather than wait on one
+        api.service.says("answers 503: the connection to the database was lost")
+        assert is_problem(api.client.get("/consumers"), 503)
+        with pytest.raises(TryLater, match="lost; the ride may have been taken"):
+            booking.take(database, Decimal(5), None)
+        with pytest.raises(TryLater, match="can't be reached; the ride was not taken"):
+            booking.take(database, Decimal(5), None)
+        for process in fleet:
+            process.says("Postgres does not answer: ")
+        two.promote()
+        eventually(lambda: is_taken(database), "a ride on the other server")
 
     def taken(key: str) -> httpx.Response | None:
         answer = api.post(5, **{"Idempotency-Key": key})
@@ -85,46 +103,17 @@ def test_the_api_answers_in_time_and_goes_to_the_server_that_took_over(two: Two)
     eventually(lambda: taken("another"), "a ride on the other server")
     again = eventually(lambda: taken("k"), "an answer about the ride before")
     assert again.json()["ride"] == answers[1].json()["ride"]
-    assert two.world.truth[1] == 15
-
-
-def test_only_one_session_of_a_worker_waits_for_a_frozen_server(two: Two) -> None:
-    """The others, which were idle, are replaced before they are used."""
-    with opened(two.world, api_connections=4) as database:
-        with ExitStack() as together:
-            for _ in range(4):
-                connection = together.enter_context(database.connect())
-                connection.execute(text("SELECT 1"))
-        two.freeze()
-        with pytest.raises(TryLater, match="lost; the ride may have been taken"):
-            booking.take(database, Decimal(5), None)
-        with pytest.raises(TryLater, match="can't be reached; the ride was not taken"):
-            booking.take(database, Decimal(5), None)
-        two.promote()
-        eventually(lambda: is_taken(database), "a ride on the other server")
+    assert world.truth[1] == 20
+    eventually(lambda: world.standing() == world.truth and is_complete(world))
+    for process in fleet:
+        assert process.stop() == 0
+        assert "Traceback" not in process.output.read_text()
 
 
 def is_taken(database: Database) -> bool:
     with suppress(TryLater):
         return booking.take(database, Decimal(5), None).distance == 5
     return False
-
-
-def test_streamer_and_readers_say_so_and_go_on_with_the_server_that_took_over(two: Two) -> None:
-    world = two.world
-    fleet = [world.service("streamer")]
-    fleet += [world.service(module, *given, **RECEIPTS) for module, given in READERS.items()]
-    world.take(1, 2, 3)
-    eventually(lambda: world.standing() == world.truth and is_complete(world))
-    two.freeze()
-    for process in fleet:
-        process.says("Postgres does not answer: ")
-    two.promote()
-    world.take(4, 5)
-    eventually(lambda: world.standing() == world.truth and is_complete(world))
-    for process in fleet:
-        assert process.stop() == 0
-        assert "Traceback" not in process.output.read_text()
 
 
 def test_a_frozen_redis_is_said_and_waited_for(world: World) -> None:

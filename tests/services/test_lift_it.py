@@ -1,8 +1,7 @@
 """docs/lift-it.md is complete: with its code alone, a shop's handler is exact whatever happens."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -31,15 +30,15 @@ def test_the_page_is_short() -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return package.build(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture
-def shop(postgres: Postgres, redis: Redis, wheel: Path, tmp_path: Path) -> Iterator[Shop]:
-    """In a database of its own, with a streamer."""
-    with fresh_world(postgres, redis, tmp_path, {}) as world:
-        shop = Shop(world, wheel)
+def shop(
+    postgres: Postgres,
+    redis_of_kind: Callable[[str], Redis],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Shop]:
+    """In a database of its own, with a streamer. Each test ends the consumer that it starts."""
+    folder = tmp_path_factory.mktemp("shop")
+    with fresh_world(postgres, redis_of_kind("valkey"), folder, {}) as world:
+        shop = Shop(world, package.build(folder))
         shop.run("unified_log.streamer").says("leading")
         yield shop
 
@@ -54,10 +53,44 @@ def test_it_needs_nothing_of_the_application_and_leaves_the_shops_revisions_alon
 
 
 def test_orders_from_before_the_log_are_read_from_it(shop: Shop) -> None:
-    shop.takings()
+    consumer = shop.takings()
     eventually(shop.exact, "all orders")
     assert shop.world.value("SELECT records_healed FROM checkpoints") == 0
     assert shop.standing.orders == 100
+    consumer.kill()
+
+
+def test_an_order_that_commits_late_is_waited_for(shop: Shop) -> None:
+    consumer = shop.takings()
+    with psycopg.connect(shop.world.postgres_url) as late:
+        [position] = one_row(late.execute(ORDER, [5]))
+        assert shop.places(20).ends() == 0
+        eventually(lambda: shop.standing.position == position - 1, "all that came before it")
+        assert shop.world.value("SELECT last_sent_id FROM streamer_state") == position - 1
+    eventually(shop.exact, "all orders")
+    assert shop.world.value("SELECT records_healed FROM checkpoints") == 0
+    consumer.kill()
+
+
+def test_an_order_that_is_refused_is_held_out_and_counts_after_a_retry(shop: Shop) -> None:
+    consumer = shop.takings()
+    eventually(shop.exact, "all orders")
+    before = shop.standing.orders
+    shop.connection.execute("ALTER TABLE takings ADD CONSTRAINT small CHECK (largest < 10000)")
+    [position] = one_row(shop.connection.execute(ORDER, [12_345]))
+    consumer.says(f"{NAME} held out order.create {position}")
+    assert shop.places(20).ends() == 0
+    eventually(lambda: shop.standing[:2] == (position + 20, before + 20), "all others")
+    consumer.kill()
+    shop.connection.execute("ALTER TABLE takings DROP CONSTRAINT small")
+    consumer = shop.takings()
+    with killed_midway(shop.world, consumer, "takings"):
+        retry = shop.run("unified_log.held_out", "retry", KIND, NAME, str(position))
+        assert retry.ends() == 0
+    consumer = shop.takings().says(f"{NAME} counts order.create {position}, which was held out")
+    assert shop.exact()
+    assert shop.world.value("SELECT count(*) FROM held_out_records") == 0
+    consumer.kill()
 
 
 def moves_on(shop: Shop) -> None:
@@ -79,32 +112,3 @@ def test_it_is_exact_through_crashes_and_a_log_that_is_wiped(shop: Shop) -> None
     eventually(shop.exact, "the exact total")
     assert shop.world.value("SELECT count(*) FROM staged_log_records") == 0
     assert shop.world.value("SELECT records_healed FROM checkpoints") > 100
-
-
-def test_an_order_that_commits_late_is_waited_for(shop: Shop) -> None:
-    shop.takings()
-    with psycopg.connect(shop.world.postgres_url) as late:
-        [position] = one_row(late.execute(ORDER, [5]))
-        assert shop.places(20).ends() == 0
-        eventually(lambda: shop.standing.position == position - 1, "all that came before it")
-        assert shop.world.value("SELECT last_sent_id FROM streamer_state") == position - 1
-    eventually(shop.exact, "all orders")
-    assert shop.world.value("SELECT records_healed FROM checkpoints") == 0
-
-
-def test_an_order_that_is_refused_is_held_out_and_counts_after_a_retry(shop: Shop) -> None:
-    shop.connection.execute("ALTER TABLE takings ADD CONSTRAINT small CHECK (largest < 10000)")
-    consumer = shop.takings()
-    [position] = one_row(shop.connection.execute(ORDER, [12_345]))
-    consumer.says(f"{NAME} held out order.create {position}")
-    assert shop.places(20).ends() == 0
-    eventually(lambda: shop.standing[:2] == (position + 20, 120), "all others")
-    consumer.kill()
-    shop.connection.execute("ALTER TABLE takings DROP CONSTRAINT small")
-    consumer = shop.takings()
-    with killed_midway(shop.world, consumer, "takings"):
-        retry = shop.run("unified_log.held_out", "retry", KIND, NAME, str(position))
-        assert retry.ends() == 0
-    shop.takings().says(f"{NAME} counts order.create {position}, which was held out")
-    assert shop.exact()
-    assert shop.world.value("SELECT count(*) FROM held_out_records") == 0

@@ -20,7 +20,7 @@ from tests.support.rollup import hurry, lead
 from tests.support.world import World, transaction
 
 # The same examples in every run. The load of a test, not the search for faults: raise it for that.
-EXAMPLES = 60
+EXAMPLES = 30
 
 NO_RANGE = ("from must be before to", "from and to ")
 REFUSALS = ["400", "404", "405", "411", "413", "415", "422"]

@@ -90,13 +90,13 @@ MUTANTS = [
         "the API's sessions have no deadline",
         "    return Session.connect(*given, **named)",
         "    return None",
-        tests=FLEET + "test_the_api_answers_in_time_and_goes_to_the_server_that_took_over",
+        tests=FLEET + "test_a_fleet_says_so_in_time_and_goes_on_with_the_server_that_took_over",
     ),
     api(
         "each session of a worker waits for the same frozen server",
         "context.invalidate_pool_on_disconnect = isinstance(error, NoAnswer)",
         "context.invalidate_pool_on_disconnect = False",
-        tests=FLEET + "test_only_one_session_of_a_worker_waits_for_a_frozen_server",
+        tests=FLEET + "test_a_fleet_says_so_in_time_and_goes_on_with_the_server_that_took_over",
     ),
     night(
         "tasks of the nightly job wait for a frozen server",
