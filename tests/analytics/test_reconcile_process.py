@@ -109,15 +109,6 @@ def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(
     assert "/nowhere/result.json can't be written" in run.wrong
 
 
-@pytest.mark.usefixtures("java")
-def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
-    job = world.service("analytics.reconcile", SPARK_MASTER="nonsense")
-    assert job.ends(SPARK_PATIENCE) == 2
-    [line] = job.output.read_text().splitlines()
-    assert line.startswith("not reconciled: Spark can't start: ")
-    assert "Could not parse Master URL: 'nonsense'" in line
-
-
 def alive(process: psutil.Process) -> bool:
     """Whether the process runs; a zombie only waits for init."""
     try:

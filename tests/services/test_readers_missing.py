@@ -30,6 +30,9 @@ from tests.support.rollup import hurry, lead
 from tests.support.world import World, drain
 from unified_log.readers.reader import Reader
 
+LOSE_STATES = """
+    WITH sums AS (DELETE FROM rating_sums) DELETE FROM consumer_states WHERE name = 'consumer0'
+"""
 LOSE_ONE = "DELETE FROM checkpoints WHERE name = 'consumer0'"
 WIPE_THE_ROLLUP = """
     WITH minutes AS (DELETE FROM ride_minutes)
@@ -50,6 +53,7 @@ LONG_AGO = "UPDATE removed_readers SET removed_at = removed_at - interval '1 hou
 HOURS_LATER = "UPDATE runs SET started_at = started_at - interval '{} hours'"
 # What somebody does, and of whom it is told that he is gone, or behind.
 MISSING: dict[str, tuple[str, list[str], list[str]]] = {
+    "states": (LOSE_STATES, ["consumer0", "ratings0"], []),
     "one checkpoint": (LOSE_ONE, ["consumer0"], []),
     "all checkpoints": ("DELETE FROM checkpoints", [*TOTALS, "ratings0", "rollup"], []),
     "a total at position 0": (START_AGAIN, [], ["consumer0"]),
