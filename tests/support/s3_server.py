@@ -27,6 +27,7 @@ FIRST = Lock()
 
 
 class Handler(localbucket.S3Handler):  # type: ignore[misc]
+    disable_nagle_algorithm = True  # or each answer waits for the acknowledgement of its header
     key = ""
     options: tuple[str, ...] = ()
 
