@@ -1,7 +1,5 @@
 """The warehouse: each ride is in it once, whatever died, and it is checked against Postgres."""
 
-import signal
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date
 from decimal import Decimal
@@ -13,8 +11,6 @@ import pytest
 from analytics.steps import RunStep
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.entries import RATE
-from tests.support.jobs import SPARK_PATIENCE
-from tests.support.killed_night import java_of
 from tests.support.world import drain
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
@@ -22,39 +18,17 @@ from unified_log.faults import InjectedCrash, crash_at, listening
 STEPS = [step for step in RunStep if step is not RunStep.PUT_ASIDE]
 
 
-def crash(books: Books, step: RunStep, *, full: bool) -> None:
-    with pytest.raises(InjectedCrash), crash_at(step):
-        books.job().run_once(full=full)
-
-
-def kill(books: Books, step: RunStep, *, full: bool) -> None:
-    """A process of its own, by SIGKILL: it undoes nothing on its way."""
-    options = ["--full"] if full else []
-    given = {"WAREHOUSE_DIR": books.root, **java_of(books.spark)}
-    job = books.world.service("tests.support.killed_night", step.name, *options, **given)
-    assert job.process.wait(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
-
-
-@pytest.mark.parametrize(
-    ("place", "die", "ends"),
-    [
-        ("folder", crash, [*((step, False) for step in STEPS), (RunStep.BEFORE_COMMIT, True)]),
-        ("S3", kill, [(RunStep.AFTER_LEDGER, False), (RunStep.BEFORE_COMMIT, False)]),
-    ],
-    indirect=["place"],
-)
-def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
-    books_anywhere: Books, die: Callable[..., None], ends: Sequence[tuple[RunStep, bool]]
-) -> None:
-    books = books_anywhere
+def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:
+    """What a process leaves that ends at once is in `test_reconcile_process.py`."""
     books.world.send(*range(1, 8))
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
     emitted = int(bool(books.run().resets))
-    for step, full in ends:
+    for step, full in [*((step, False) for step in STEPS), (RunStep.BEFORE_COMMIT, True)]:
         books.world.send("10.001", "20.002")
         books.follow()
-        die(books, step, full=full)
+        with pytest.raises(InjectedCrash), crash_at(step):
+            books.run(full=full)
         books.world.send("30.003")
         books.follow()
         result = books.run()
