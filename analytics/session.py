@@ -18,7 +18,6 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from analytics.foreign import ON_THIS_MACHINE, submitted
 from analytics.progress import named, shown
@@ -146,7 +145,7 @@ def _require_worker(spark: SparkContext, master: str) -> None:
 
     def ask() -> None:
         with shown(spark, "Waiting for a worker"):
-            SparkSession.builder.getOrCreate().range(1).count()  # in Java alone, which ends with it
+            spark._jsc.parallelize([1]).count()  # in Java alone, which ends with it
 
     with ThreadPoolExecutor(1) as waiting:
         answer = waiting.submit(ask)

@@ -68,7 +68,11 @@ def test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for
         refused(world, first, options)
     assert books.run().status == "held"
     refused(world, first, REASON)
-    assert approve(world, first + 1, *REASON).status == 0
+    # Without a package of the reconciliation: a person does it wherever the services run.
+    command = [sys.executable, "-c", WITHOUT_PACKAGES, str(first + 1), *REASON]
+    at = {"DATABASE_URL": world.postgres_url}
+    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
     assert world.value("SELECT run_id FROM approvals") == first + 1
 
 
@@ -90,8 +94,7 @@ def test_once_approved_the_rides_are_taken_from_postgres_and_then_all_agrees(
     all_have_counted(books)
     for name in TOTALS:
         assert books.world.standing(name) == books.world.truth
-    for full in (False, True):
-        assert books.run(full=full).status == "agreed"
+    assert books.run(full=True).status == "agreed"
 
 
 @pytest.mark.proves("approved")
@@ -100,9 +103,8 @@ def test_an_approval_of_what_has_changed_since_is_not_used(books: Books) -> None
     assert approve(books.world, run, *REASON).status == 0
     by_hand(books.world, ONE_MORE)
     before = standing(books)
-    for full in (False, True):
-        assert books.run(full=full).status == "held"
-        assert standing(books) == before
+    assert books.run().status == "held"
+    assert standing(books) == before
     assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
 
 
@@ -119,16 +121,6 @@ def test_an_approval_ends_with_a_run_that_finds_nothing(books: Books) -> None:
     assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
 
 
-def test_approving_needs_no_package_of_the_reconciliation(books: Books) -> None:
-    """A person does it wherever the services run."""
-    run = held(books, DELETE_RIDES)
-    at = {"DATABASE_URL": books.world.postgres_url}
-    command = [sys.executable, "-c", WITHOUT_PACKAGES, str(run), *REASON]
-    done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert books.world.value("SELECT run_id FROM approvals") == run
-
-
 def test_an_approval_is_used_once(books: Books) -> None:
     """Also where exactly the same is found again: no other total testifies against this one."""
     books.world.send(1, 2, 3)
@@ -143,14 +135,11 @@ def test_an_approval_is_used_once(books: Books) -> None:
     assert (again.status, again.resets) == ("held", [])
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["as usual", "in full"])
-def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(
-    books: Books, *, full: bool
-) -> None:
+def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(books: Books) -> None:
     settled(books)
     right = in_postgres(books)
     by_hand(books.world, "DELETE FROM rides WHERE id IN (4, 100004)", CHANGE_A_RIDE)
-    assert books.run(full=full).status == "held"
+    assert books.run(full=True).status == "held"
     put_back = approve(books.world, last_run(books.world).id, "--put-back")
     assert (put_back.status, put_back.wrong) == (0, "")
     assert put_back.said.count("OVERRIDING SYSTEM VALUE") >= 1
@@ -159,7 +148,7 @@ def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(
     command = [psql, "-X", "-v", "ON_ERROR_STOP=1", "-1", books.world.postgres_url]
     subprocess.run(command, input=put_back.said, text=True, capture_output=True, check=True)
     assert in_postgres(books) == right
-    assert books.run(full=full).status == "agreed"
+    assert books.run().status == "agreed"
     assert standing(books).asked == 0
 
 

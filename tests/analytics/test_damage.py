@@ -109,40 +109,36 @@ def test_a_log_that_is_not_as_the_runs_left_it_is_refused_and_can_be_replaced(
     assert content(tmp_path) == rebuilt.total == held(tmp_path).total
 
 
-def test_an_empty_commit_counts_for_nothing(place: Path) -> None:
-    ledger = nights(place, 1)
-    next_version(place).touch()
-    assert held(place).total == ledger.total
-    ledger = night(place, ledger, (DAY_ONE, [4]))
-    assert content(place) == ledger.total
+def test_an_empty_commit_counts_for_nothing(tmp_path: Path) -> None:
+    ledger = nights(tmp_path, 1)
+    next_version(tmp_path).touch()
+    assert held(tmp_path).total == ledger.total
+    ledger = night(tmp_path, ledger, (DAY_ONE, [4]))
+    assert content(tmp_path) == ledger.total
 
 
-def test_a_warehouse_that_was_set_back_by_a_night_continues_from_there(place: Path) -> None:
+def test_a_warehouse_that_was_set_back_by_a_night_continues_from_there(tmp_path: Path) -> None:
     """As if the folder came from a backup."""
-    before = nights(place, 1)
-    night(place, before, (DAY_ONE, [4, 5]), tidied=False)
-    log_of(place)[-1].unlink()
-    told = held(place)
+    before = nights(tmp_path, 1)
+    night(tmp_path, before, (DAY_ONE, [4, 5]), tidied=False)
+    log_of(tmp_path)[-1].unlink()
+    told = held(tmp_path)
     assert (told.total, told.blocks) == (before.total, before.blocks)
-    ledger = night(place, told, (DAY_ONE, [4, 5, 6]))
-    assert content(place) == ledger.total
+    ledger = night(tmp_path, told, (DAY_ONE, [4, 5, 6]))
+    assert content(tmp_path) == ledger.total
 
 
-@pytest.mark.parametrize(
-    ("damage", "what"),
-    [
-        (lambda file: file.write_bytes(b""), "has 0 bytes"),
-        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes, not"),
-        (Path.unlink, "is missing"),
-    ],
-    ids=["emptied", "cut short", "missing"],
-)
-def test_a_file_that_is_not_as_the_log_has_it_is_not_read(
-    place: Path, damage: Callable[[Path], None], what: str
-) -> None:
-    nights(place, 1)
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (lambda file: file.write_bytes(b""), "has 0 bytes"),
+    (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes, not"),
+    (Path.unlink, "is missing"),
+]
+
+
+def test_a_file_that_is_not_as_the_log_has_it_is_not_read(place: Path) -> None:
+    nights(place, 2)
     table = Warehouse(root_of(place)).table
-    for file in table.files():
+    for file, (damage, what) in zip(table.files()[:3], DAMAGES, strict=True):
         damage(place / "rides" / file.path)
         with pytest.raises(ValueError, match=what):
             parquet.read(table.store, [file[:2]], 0, file.last)

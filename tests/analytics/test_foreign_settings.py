@@ -5,21 +5,21 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
 
 from analytics.foreign import is_javas, is_sparks, keep_out
-from lab.chaos.proxy import Proxy
+from demo.embedded.servers import Redis
 from lab.ports import free_ports
 from rocket_rides.settings import PROJECT
+from tests.support.deployed import deployed
 from tests.support.folders import short_folder
 from tests.support.java import short_lived_java
 from tests.support.jobs import SPARK_PATIENCE
-from tests.support.world import World, catch_up
+from tests.support.world import eventually
 
 PYSPARK = Path(pyspark.__file__).parent
 LAUNCHING = ("spark-submit", "spark-class", "find-spark-home", "load-spark-env.sh")
@@ -53,6 +53,7 @@ HOSTILE = {
     "SPARK_DRIVER_MEMORY": "1k",
 }
 UNKNOWN = 12345  # a user id
+TAMPER = "UPDATE consumer_states SET total_distance = total_distance + 1 WHERE name = 'consumer1'"
 
 
 def read_by_spark() -> Iterator[str]:
@@ -114,31 +115,35 @@ def reachable_python() -> str | None:
 
 
 @pytest.mark.usefixtures("java")
-def test_what_others_have_set_for_their_spark_does_not_reach_ours(world: World) -> None:
-    """Nor does it matter that the system does not know who we are, as only root can have it.
+def test_a_deployed_night_repairs_a_total_whatever_others_have_set_for_their_spark(
+    redis_of_kind: Callable[[str], Redis], tmp_path: Path
+) -> None:
+    """As docker-compose.yml runs it: under a role of its own, with a password.
 
-    So it is in a container that was started under some number, without a home.
+    Nor does it matter that the system does not know who we are, as only root can have it. So it is
+    in a container that was started under some number, without a home.
     """
-    world.send(1, 2, "0.001")
-    catch_up(world.consumer())
     python = reachable_python() if os.geteuid() == 0 else None
     user = UNKNOWN if python else None
-    packages, server = sysconfig.get_path("purelib"), world.connection.info
-    # Nobody else may use the server's socket.
-    proxy = Proxy(Path(server.host) / f".s.PGSQL.{server.port}")
-    with short_folder() as folder, ExitStack() as exits:
-        proxy.start()
-        exits.callback(proxy.stop)
+    with deployed(redis_of_kind("valkey"), tmp_path) as (fleet, world, _), short_folder() as folder:
+        for name in ("streamer", "consumer0", "consumer1"):
+            fleet.start(world, name)
+        world.take(1, 2, "0.001")
+        totals = ("consumer0", "consumer1")
+        eventually(lambda: {world.standing(name) for name in totals} == {world.truth})
+        world.connection.execute(TAMPER)
         if user:
             os.chown(folder, user, user)
         given = {
             **hostile(),
-            "DATABASE_URL": f"postgresql://{server.user}@127.0.0.1:{proxy.port}/{server.dbname}",
+            **fleet.environment("reconciler"),
             **short_lived_java(folder),
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": packages,
+            "PYTHONPATH": sysconfig.get_path("purelib"),
             "TMPDIR": str(folder),
             "DATA_DIR": str(folder),
+            "REDIS_URL": "",  # which another Python may have no client for
+            "WAREHOUSE_DIR": str(folder / "warehouse"),
         }
         ended = subprocess.run(
             [python or sys.executable, "-m", "analytics.reconcile"],
@@ -151,5 +156,8 @@ def test_what_others_have_set_for_their_spark_does_not_reach_ours(world: World) 
             text=True,
             timeout=SPARK_PATIENCE,
         )
-    assert ended.returncode == 0, ended.stderr
-    assert re.search(r"^consumer0 .* agrees$", ended.stdout, re.MULTILINE)
+        assert ended.returncode == 1, ended.stderr
+        assert re.search(r"^consumer0 .* agrees$", ended.stdout, re.MULTILINE)
+        eventually(lambda: world.standing("consumer1") == world.truth, "the repaired total")
+        assert world.value("SELECT count(*) FROM runs WHERE status = 'wrong'") == 1
+        assert "permission denied" not in world.postgres.log.read_text()

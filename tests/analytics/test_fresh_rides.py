@@ -20,7 +20,7 @@ from tests.support.completed_runs import last_run
 
 ALTER = "UPDATE rides SET distance = 1 WHERE id = {}"
 DELETE = "DELETE FROM rides WHERE id = {}"
-NIGHTS: tuple[dict[str, bool], ...] = ({}, {"full": True}, {})
+NIGHTS: tuple[dict[str, bool], ...] = ({"full": True}, {})
 
 
 def nothing_is_asked_for(books: Books, kinds: set[str]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SERVICES = ("streamer", "consumers.rollup")
 # What `ALTER DATABASE ... SET` is given, as SQL. What does not hide one another goes together.
 HOSTILE = {
-    "serializable, German and compiled": {
+    "serializable, German, compiled, in parallel, and no index": {
         "default_transaction_isolation": "'serializable'",
         "default_transaction_deferrable": "on",
         "datestyle": "'German, DMY'",
@@ -36,17 +36,25 @@ HOSTILE = {
         "jit_above_cost": "0",
         "jit_inline_above_cost": "0",
         "jit_optimize_above_cost": "0",
+        "max_parallel_workers_per_gather": "8",
+        "parallel_setup_cost": "0",
+        "parallel_tuple_cost": "0",
+        "min_parallel_table_scan_size": "0",
+        "min_parallel_index_scan_size": "0",
+        "enable_indexscan": "off",
+        "enable_indexonlyscan": "off",
+        "plan_cache_mode": "force_custom_plan",
+        "row_security": "off",
+        "synchronous_commit": "off",
+        "array_nulls": "off",
+        "transform_null_equals": "on",
     },
-    "repeatable read, another schema first, and no index scans": {
+    "repeatable read, another schema first, in haste, and no way to read or join is good": {
         "default_transaction_isolation": "'repeatable read'",
         "search_path": "elsewhere, public",
         "datestyle": "'SQL, MDY'",
         "intervalstyle": "'iso_8601'",
         "plan_cache_mode": "force_generic_plan",
-        "enable_indexscan": "off",
-        "enable_indexonlyscan": "off",
-    },
-    "in haste, without warnings, and no way to read or join is good": {
         "statement_timeout": "'1s'",
         "lock_timeout": "'1s'",
         "idle_session_timeout": "'1s'",
@@ -62,18 +70,6 @@ HOSTILE = {
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
         "enable_sort": "off",
-    },
-    "everything in parallel, custom plans, odd habits": {
-        "max_parallel_workers_per_gather": "8",
-        "parallel_setup_cost": "0",
-        "parallel_tuple_cost": "0",
-        "min_parallel_table_scan_size": "0",
-        "min_parallel_index_scan_size": "0",
-        "plan_cache_mode": "force_custom_plan",
-        "row_security": "off",
-        "synchronous_commit": "off",
-        "array_nulls": "off",
-        "transform_null_equals": "on",
     },
 }
 

@@ -113,7 +113,7 @@ def test_in_transaction_mode_no_session_is_taken_for_one_of_our_own_however_busy
     with pgbouncer(world, "transaction"), ThreadPoolExecutor() as others:
         working = [others.submit(work) for _ in range(4)]
         try:
-            for _ in range(20):
+            for _ in range(8):
                 with pytest.raises(Refused):
                     database.connect(world.postgres_url, "test")
         finally:

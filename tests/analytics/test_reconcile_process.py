@@ -21,6 +21,7 @@ from rocket_rides.locks import Lock
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.collector import Collector
 from tests.support.jobs import SPARK_PATIENCE, Reconcile
+from tests.support.object_stores import root_of
 from tests.support.world import World, eventually, transaction
 
 HOLD_THE_LOCK = f"SELECT pg_advisory_lock({Lock.RECONCILIATION:d})"
@@ -109,15 +110,6 @@ def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(
     assert "/nowhere/result.json can't be written" in run.wrong
 
 
-@pytest.mark.usefixtures("java")
-def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
-    job = world.service("analytics.reconcile", SPARK_MASTER="nonsense")
-    assert job.ends(SPARK_PATIENCE) == 2
-    [line] = job.output.read_text().splitlines()
-    assert line.startswith("not reconciled: Spark can't start: ")
-    assert "Could not parse Master URL: 'nonsense'" in line
-
-
 def alive(process: psutil.Process) -> bool:
     """Whether the process runs; a zombie only waits for init."""
     try:
@@ -127,15 +119,16 @@ def alive(process: psutil.Process) -> bool:
 
 
 def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_over(
-    books: Books,
+    books: Books, bucket: Path
 ) -> None:
-    """As a kill does: no ride counts in the warehouse before its result can."""
+    """As a kill does, in an object store: no ride counts there before its result can."""
+    books = Books(books.world, books.spark, root_of(bucket), bucket)
     books.world.send(1, 2, 3)
     books.claim("consumer0", 2, drift=MILLIMETRE)
     books.claim("witness", 3)
     with transaction(books.world) as holding:
         holding.execute(NO_MORE_RESULTS)
-        job = books.world.service("analytics.reconcile")
+        job = books.world.service("analytics.reconcile", WAREHOUSE_DIR=books.root)
         eventually(lambda: books.world.value(WAITING), "the emission", SPARK_PATIENCE)
         process = psutil.Process(job.process.pid)
         family = process.children(recursive=True)

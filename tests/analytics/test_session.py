@@ -1,6 +1,7 @@
 """The Spark session of a run: whose it is, who may speak to it, and what it says when it can't."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pyspark
 import pytest
 from deltalake import DeltaTable
 
@@ -17,18 +19,23 @@ from analytics.store import Store
 from analytics.table import Table
 from rocket_rides.settings import PROJECT
 from tests.support.jobs import SPARK_PATIENCE
-from tests.support.world import PATIENCE
+from tests.support.world import PATIENCE, World
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# A task in Python.
-COUNT = """
+# Runs that can't have the Spark that they ask for, one after the other, with one Java.
+RUNS = """
+import os
 import pyspark
-{before}
-from analytics.session import session
-with session() as spark:
-    print(spark.parallelize([1, 2, 3]).map(lambda number: number + 1).sum())
+from analytics import reconcile, session
+session.WORKER_WITHIN = 3
+for master, version in {asked_for}:
+    os.environ["SPARK_MASTER"], pyspark.__version__ = master, version
+    try:
+        reconcile.main()
+    except SystemExit as end:
+        print(end.code)
 """
 # A request to an endpoint of the driver, in Spark's own protocol. After its address there should be
 # a serialized object: whoever tries to read one says so.
@@ -101,9 +108,19 @@ def test_a_pyspark_that_is_too_old_is_status_2_and_one_line(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("java")
-def test_a_spark_of_another_version_than_pyspark_is_named() -> None:
-    ended = python("-c", COUNT.format(before="pyspark.__version__ = '4.99.0'"))
-    assert ended.stderr.splitlines()[-1].endswith("; Spark 4.99.0 is needed, as PySpark is here")
+def test_a_spark_that_a_run_can_not_have_is_status_2_and_one_line(world: World) -> None:
+    nobody, ours = "local-cluster[0,1,1024]", pyspark.__version__
+    reasons = {
+        ("nonsense", ours): "can't start: .*Could not parse Master URL: 'nonsense'",
+        (nobody, ours): f": no worker of {re.escape(nobody)} took a task within 3 s",
+        ("", "4.99.0"): f"SPARK_HOME has Spark {ours}; Spark 4.99.0 is needed, as PySpark is here",
+    }
+    world.send(1)
+    runs = RUNS.format(asked_for=[*reasons])
+    ended = python("-c", runs, **world.settings, SPARK_LOCAL_IP="127.0.0.1")
+    assert ended.stdout.split() == ["2"] * len(reasons)
+    for line, reason in zip(ended.stderr.splitlines(), reasons.values(), strict=True):
+        assert re.fullmatch(f"not reconciled: .*{reason}.*", line)
 
 
 def test_no_reason_that_spark_gives_moves_a_cursor() -> None:

@@ -55,22 +55,22 @@ def test_a_night_that_starts_at_the_first_ride_replaces_all_before_it(place: Pat
     assert content(place) == Tally()
 
 
-def test_a_night_that_two_processes_publish_counts_once(place: Path) -> None:
-    base = nights(place, 1)
-    one, other = Warehouse(root_of(place)), Warehouse(root_of(place))
+def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
+    base = nights(tmp_path, 1)
+    one, other = Warehouse(root_of(tmp_path)), Warehouse(root_of(tmp_path))
     assert one.table.run == other.table.run == 1
     (piece, of_one), (_, of_other) = (write(each, DAY_ONE, [4, 5]) for each in (one, other))
     ledger = base.extended(5, [piece])
     publish(one, of_one, base, ledger)
     with pytest.raises(Unavailable, match="can't be written to"):
         publish(other, of_other, base, ledger)
-    assert content(place) == ledger.total
+    assert content(tmp_path) == ledger.total
 
 
-def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(place: Path) -> None:
+def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(tmp_path: Path) -> None:
     ids = [1, BLOCK], [BLOCK + 1], [2 * BLOCK], [2 * BLOCK + 1]
-    ledger = night(place, Ledger(), *zip(DAYS, ids, strict=True))
-    warehouse = Warehouse(root_of(place))
+    ledger = night(tmp_path, Ledger(), *zip(DAYS, ids, strict=True))
+    warehouse = Warehouse(root_of(tmp_path))
     found = [
         sorted(f.day for f in warehouse.files_of([(block.after, block.upto)]))
         for block in ledger.blocks
@@ -113,17 +113,17 @@ def age(folder: Path, days: int, files: str = "*") -> None:
         os.utime(path, (at, at))
 
 
-def test_a_reader_is_not_disturbed_by_a_night_that_replaces_all(place: Path) -> None:
+def test_a_reader_is_not_disturbed_by_a_night_that_replaces_all(tmp_path: Path) -> None:
     """Only what no version has ever named is gone."""
-    nights(place, 1)
-    reader = delta(place)
-    write(Warehouse(root_of(place)), DAYS[3], [9])
-    age(place, days=29)
-    night(place, Ledger(), (DAYS[0], [1, 2, 3, 4]))
-    assert not set(reader.file_uris()) & set(delta(place).file_uris())
+    nights(tmp_path, 1)
+    reader = delta(tmp_path)
+    write(Warehouse(root_of(tmp_path)), DAYS[3], [9])
+    age(tmp_path, days=29)
+    night(tmp_path, Ledger(), (DAYS[0], [1, 2, 3, 4]))
+    assert not set(reader.file_uris()) & set(delta(tmp_path).file_uris())
     assert len(reader.to_pyarrow_table()) == 3
-    assert len(delta(place, reader.version()).to_pyarrow_table()) == 3
-    assert not any(str(DAYS[3]) in path for path in on_disk(place))
+    assert len(delta(tmp_path, reader.version()).to_pyarrow_table()) == 3
+    assert not any(str(DAYS[3]) in path for path in on_disk(tmp_path))
 
 
 def test_what_no_version_needs_goes_after_the_retention(place: Path) -> None:
@@ -150,20 +150,20 @@ def three_days_before(milliseconds: re.Match[str]) -> str:
     return str(int(milliseconds[0]) - 3 * 86_400_000)
 
 
-def test_another_retention_takes_effect(place: Path) -> None:
-    nights(place, 1)
-    replaced = on_disk(place)
-    night(place, Ledger(), (DAY_ONE, [1]), tidied=False)
-    newest = max((place / "rides/_delta_log").glob("*.json"))
+def test_another_retention_takes_effect(tmp_path: Path) -> None:
+    nights(tmp_path, 1)
+    replaced = on_disk(tmp_path)
+    night(tmp_path, Ledger(), (DAY_ONE, [1]), tidied=False)
+    newest = max((tmp_path / "rides/_delta_log").glob("*.json"))
     newest.write_text(DELETED_AT.sub(three_days_before, newest.read_text()))
     for days in (30, 1):
-        warehouse = Warehouse(root_of(place), retention_days=days)
-        age(place, days=3)
+        warehouse = Warehouse(root_of(tmp_path), retention_days=days)
+        age(tmp_path, days=3)
         warehouse.tidy()
-        assert on_disk(place) & replaced == (replaced if days == 30 else set())
-        found = delta(place)
+        assert on_disk(tmp_path) & replaced == (replaced if days == 30 else set())
+        found = delta(tmp_path)
         assert set(found.metadata().configuration.values()) == {f"interval {days} days"}
-    assert [each.run for each in committed_runs(table(place).store)] == []
+    assert [each.run for each in committed_runs(table(tmp_path).store)] == []
 
 
 def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:
@@ -180,19 +180,19 @@ def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:
     assert sum(file.rides for file in files) == len({file.day for file in files}) == days
 
 
-def test_what_is_not_the_warehouses_is_left_alone(place: Path) -> None:
-    (place / "rides").mkdir(parents=True)
-    (place / "rides" / "mine.csv").touch()
+def test_what_is_not_the_warehouses_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "rides").mkdir(parents=True)
+    (tmp_path / "rides" / "mine.csv").touch()
     with pytest.raises(Unavailable, match=r"mine\.csv does not belong to the warehouse"):
-        nights(place, 1)
-    assert (place / "rides" / "mine.csv").exists()
+        nights(tmp_path, 1)
+    assert (tmp_path / "rides" / "mine.csv").exists()
 
 
-def test_another_table_is_left_alone(place: Path) -> None:
-    write_deltalake(f"{root_of(place)}/rides", pa.table({"a": [1, 2]}))
+def test_another_table_is_left_alone(tmp_path: Path) -> None:
+    write_deltalake(f"{root_of(tmp_path)}/rides", pa.table({"a": [1, 2]}))
     with pytest.raises(Unavailable, match="is somebody else's table"):
-        nights(place, 1)
-    assert len(delta(place).to_pyarrow_table()) == 2
+        nights(tmp_path, 1)
+    assert len(delta(tmp_path).to_pyarrow_table()) == 2
 
 
 def name(folder: Path, descriptor: int) -> str:

@@ -49,11 +49,10 @@ def test_where_postgres_and_the_warehouse_and_the_totals_all_differ_nothing_is_d
     by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
     alter_in_file(books, 100_004, 2)
     before = standing(books)
-    for full in (False, True):
-        assert books.run(full=full).status == "held"
-        run = last_run(books.world)
-        assert (run.held - {"total_held"}, set(run.rides)) == ({"rides_undecided"}, {100_004})
-        assert standing(books) == before
+    assert books.run(full=True).status == "held"
+    run = last_run(books.world)
+    assert (run.held - {"total_held"}, set(run.rides)) == ({"rides_undecided"}, {100_004})
+    assert standing(books) == before
 
 
 def test_totals_that_are_all_off_by_the_same_are_held(books: Books) -> None:
@@ -62,15 +61,13 @@ def test_totals_that_are_all_off_by_the_same_are_held(books: Books) -> None:
     for name in TOTALS:
         books.tamper(name, MILLIMETRE)
     before = standing(books)
-    for full in (False, True):
-        assert books.run(full=full).status == "held"
-        assert last_run(books.world).held == {"total_held"}
-        assert standing(books) == before
+    assert books.run().status == "held"
+    assert last_run(books.world).held == {"total_held"}
+    assert standing(books) == before
     books.tamper("consumer0", -MILLIMETRE)
     result = books.run()
     assert (result.status, result.resets) == ("wrong", ["consumer1"])
     assert books.caught_up("consumer1") == books.world.truth
-    assert books.run().status == "agreed"
 
 
 def test_the_only_total_is_held_until_another_or_an_earlier_run_testifies(books: Books) -> None:
@@ -78,8 +75,8 @@ def test_the_only_total_is_held_until_another_or_an_earlier_run_testifies(books:
     books.world.send(1, 2, 3)
     books.caught_up()
     books.tamper("consumer0", MILLIMETRE)
-    for _ in range(2):
-        first = books.run()
+    for full in (False, True):
+        first = books.run(full=full)
         assert (first.status, first.resets) == ("held", [])
         assert last_run(books.world).held == {"total_held"}
     books.caught_up("consumer1")
@@ -107,7 +104,6 @@ def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> N
     right = books.run()
     assert (right.status, right.resets) == ("wrong", ["consumer0"])
     assert books.caught_up("consumer0") == books.world.truth
-    assert books.run().status == "agreed"
 
 
 # Whose metres remain right: two rides of one length are lost, and one that is twice as long

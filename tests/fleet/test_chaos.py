@@ -9,10 +9,13 @@ from pathlib import Path
 
 import psutil
 
+from lab.chaos.faults import FAULTS
 from lab.chaos.runs import can_run
 from rocket_rides.settings import PROJECT
 from tests.support.world import eventually
 
+# What the nightly job and a clock do is shown elsewhere, but for one fault that only a run repairs.
+ELSEWHERE = {"nightly", "warehouse-full", "wrong-minute", "lost-outcome", "clock-jump"}
 LIMIT = 1200  # seconds; only a hanging run takes so long, on a machine however busy
 
 
@@ -45,7 +48,8 @@ def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
 
     The one finding is that the recovery took too long: none can be so quick.
     """
-    run = start("--seed", "7", "--seconds", "12", "--recovery", "1e-9")
+    faults = [kind for kind in FAULTS if kind not in ELSEWHERE]
+    run = start("--seed", "2", "--seconds", "6", "--recovery", "1e-9", "--faults", *faults)
     said = end_of(run)
     rows = (line.split(" | ") for line in said.splitlines() if " | " in line)
     figures = {name.strip(): figure for name, figure in rows}
@@ -57,18 +61,16 @@ def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
     finding, again = said.splitlines()[-2:]
     assert run.returncode == 1
     assert finding.startswith("BROKEN: after the last fault it took")
-    assert again.startswith("1 findings; python -m lab.chaos --seed 7"), said
+    assert again.startswith("1 findings; python -m lab.chaos --seed 2"), said
     folder = Path(again.rpartition(" ")[2])
     assert (folder / "nemesis.log").exists()
     shutil.rmtree(folder)
 
 
 def test_a_run_that_is_interrupted_leaves_nothing_behind() -> None:
-    run = start("--seconds", "600", "--rate", "5", "--faults", "wrong-total", "disk-full")
+    run = start("--seconds", "600", "--rate", "5", "--faults", "disk-full")
     chaos = psutil.Process(run.pid)
     folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
-    if can_run():
-        eventually(lambda: "java" in names(chaos), "a nightly job", LIMIT)
     started = chaos.children(recursive=True)
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=LIMIT)
@@ -85,12 +87,3 @@ def folder_of(chaos: psutil.Process) -> Path | None:
             if folder.name.startswith("chaos-"):  # not ours, before the process becomes a service
                 return folder
     return None
-
-
-def names(process: psutil.Process) -> set[str]:
-    """Of its children, and theirs."""
-    found = set()
-    for child in process.children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            found.add(child.name())
-    return found

@@ -54,8 +54,13 @@ def query(url: str, statement: str) -> str:
 def test_both_are_durable_and_listen_on_sockets_alone(
     postgres: Postgres, redis_server: Redis, place: Path
 ) -> None:
+    """And a data folder that was never finished is made again."""
+    unfinished = postgres.home / "postgres.new"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("18\n")
     postgres.start()
     redis_server.start()
+    assert not unfinished.exists()
     settings = {
         "fsync": "on",
         "synchronous_commit": "on",
@@ -79,8 +84,9 @@ def test_both_are_durable_and_listen_on_sockets_alone(
 
 @pytest.mark.parametrize("kind", [Postgres, Redis])
 def test_a_start_ends_a_server_that_outlived_its_parent(
-    kind: type[Postgres] | type[Redis], place: Path
+    kind: type[Postgres] | type[Redis], place: Path, prepared: Path
 ) -> None:
+    put_into(place / "data", prepared)
     orphan, server = (kind(place / "data", place / "run") for _ in range(2))
     try:
         orphan.start()
@@ -93,8 +99,9 @@ def test_a_start_ends_a_server_that_outlived_its_parent(
 
 
 def test_a_start_is_not_misled_by_another_process_with_the_number_of_the_dead_postmaster(
-    postgres: Postgres,
+    postgres: Postgres, prepared: Path
 ) -> None:
+    put_into(postgres.data, prepared)
     postgres.start()
     postgres.kill()
     account = server_account()
@@ -112,14 +119,6 @@ def test_a_start_is_not_misled_by_another_process_with_the_number_of_the_dead_po
             assert innocent.poll() is None
         finally:
             innocent.kill()
-
-
-def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres) -> None:
-    unfinished = postgres.home / "postgres.new"
-    unfinished.mkdir()
-    (unfinished / "PG_VERSION").write_text("18\n")
-    postgres.start()
-    assert not unfinished.exists()
 
 
 @pytest.mark.parametrize(
@@ -193,8 +192,9 @@ def test_below_a_private_folder_root_puts_the_data_elsewhere_and_opens_nothing(
 
 @as_root
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
-    postgres: Postgres, place: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, place: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    put_into(postgres.data, prepared)
     private = place / "private"
     private.mkdir(0o700)
     package = postgres.distribution.replace("-", "_")

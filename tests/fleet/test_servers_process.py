@@ -166,11 +166,37 @@ def is_another(pid: Callable[[], int], killed: int) -> bool:
     return pid() not in (0, killed)
 
 
-def test_a_killed_server_is_started_again_with_its_data_however_often_it_fails(
+def unlinked(sockets: Path) -> None:
+    for name in NAMES.values():
+        (sockets / name).unlink()
+
+
+def replaced(sockets: Path) -> None:
+    for name in NAMES.values():
+        (sockets / name).rename(sockets / "theirs")
+        (sockets / name).touch()
+
+
+def removed(sockets: Path) -> None:
+    shutil.rmtree(sockets)
+
+
+def test_servers_that_are_out_of_reach_or_killed_serve_again_with_their_data(
     ready: Servers,
 ) -> None:
     ready.start()
     ready.says("up to date")
+    sockets = ready.settings.socket_dir
+    for times, remove in enumerate((unlinked, replaced, removed), start=1):
+        remove(sockets)
+        for name, socket_name in NAMES.items():
+            ready.says(f"{name} runs on", times + 1)
+            ready.says(f"{name} is out of reach, its socket {sockets / socket_name} was", times)
+        assert ready.redis_pid()
+        assert ready.postgres_pid()
+    assert "ended with status" not in ready.output.read_text()
+    log = ready.settings.data_dir / "postgres.log"  # it was shut down in order
+    assert "was not properly shut down" not in log.read_text()
     with redis.Redis.from_url(ready.settings.log_url) as client:
         client.set("kept", 1)
     os.kill(killed := ready.redis_pid(), signal.SIGKILL)
@@ -187,37 +213,6 @@ def test_a_killed_server_is_started_again_with_its_data_however_often_it_fails(
     away.rename(control)
     assert eventually(ready.postgres_pid)
     assert ready.output.read_text().count("No such file") <= 2
-
-
-def unlinked(sockets: Path) -> None:
-    for name in NAMES.values():
-        (sockets / name).unlink()
-
-
-def replaced(sockets: Path) -> None:
-    for name in NAMES.values():
-        (sockets / name).rename(sockets / "theirs")
-        (sockets / name).touch()
-
-
-def removed(sockets: Path) -> None:
-    shutil.rmtree(sockets)
-
-
-def test_servers_whose_sockets_are_gone_serve_again_by_themselves(ready: Servers) -> None:
-    ready.start()
-    ready.says("up to date")
-    sockets = ready.settings.socket_dir
-    for times, remove in enumerate((unlinked, replaced, removed), start=1):
-        remove(sockets)
-        for name, socket_name in NAMES.items():
-            ready.says(f"{name} runs on", times + 1)
-            ready.says(f"{name} is out of reach, its socket {sockets / socket_name} was", times)
-        assert ready.redis_pid()
-        assert ready.postgres_pid()
-    assert "ended with status" not in ready.output.read_text()
-    log = ready.settings.data_dir / "postgres.log"  # it was shut down in order
-    assert "was not properly shut down" not in log.read_text()
 
 
 def test_what_libpq_is_told_of_another_server_is_told_to_nobody(ready: Servers) -> None:

@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 ANALYTICS = "tests/analytics/"
-SECOND_HALF = f"{ANALYTICS}test_q"  # of these files, by their names
+SECOND_HALF = f"{ANALYTICS}test_o"  # of these files, by their names
 SHARING = (ANALYTICS, "tests/fleet/beside/")
 # First those that share: they keep a core busy for minutes. Beside them those that mostly wait,
 # for processes to start and to heal.

@@ -28,6 +28,7 @@ TAKEN = list[str]()
 
 
 class Handler(localbucket.S3Handler):  # type: ignore[misc]
+    disable_nagle_algorithm = True  # or each answer waits for the acknowledgement of its header
     key = ""
     options: tuple[str, ...] = ()
 

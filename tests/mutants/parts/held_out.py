@@ -229,7 +229,7 @@ MUTANTS = [
         "{reader.name} {reader.recounted}",
         "{reader.name}",
         file="analytics/readers.py",
-        tests="analytics/test_held_out.py::test_another_recount_hours_later_is_another",
+        tests="services/test_readers_missing.py::test_another_recount_hours_later_is_another",
     ),
     reader(
         "a gap of any length is healed in one transaction",

@@ -11,7 +11,7 @@ records = partial(
     file="analytics/judgement.py",
     tests="analytics/test_readers_missing.py::test_a_record_that_was_sent_and_has_no_row_is_missed",
 )
-readers = partial(Mutant, file="analytics/readers.py", tests="analytics/test_readers_missing.py")
+readers = partial(Mutant, file="analytics/readers.py", tests="services/test_readers_missing.py")
 rotation = partial(Mutant, file="analytics/rotation.py", tests="fast/test_rotation.py")
 rows = partial(Mutant, file="analytics/rows.py", tests="fast/test_rows.py")
 findings = partial(Mutant, file="analytics/findings.py", tests="fast/test_findings.py")

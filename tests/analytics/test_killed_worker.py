@@ -1,13 +1,12 @@
-"""The nightly job on workers in processes of their own, of which one is killed amid the extract.
+"""The nightly job on a worker in a process of its own, which is killed amid the extract.
 
 `spark-submit` starts it, as docs/reconcile.md says, under somebody's own configuration of Spark.
-Spark's own `local-cluster` starts the workers on this machine. What they need of each other on
-hosts of their own, the same page says. A master without workers is one of Spark's own, too.
+Spark's own `local-cluster` starts the worker on this machine, and another in its place. What they
+need of each other on hosts of their own, the same page says.
 """
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -27,16 +26,8 @@ from tests.support.jobs import SPARK_PATIENCE
 from tests.support.object_stores import root_of
 from tests.support.world import World, eventually
 
-WORKERS = "local-cluster[2,1,1024]"
+WORKER = "local-cluster[1,2,1024]"  # of two cores
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-MASTER = "org.apache.spark.deploy.master.Master"
-ANY_PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-# The job, which waits for a worker for less long.
-IMPATIENT = """
-from analytics import reconcile, session
-session.WORKER_WITHIN = 3
-reconcile.main()
-"""
 RIDES = 220_000  # three tasks, two at a time
 SHORT = RIDES * 2 // 3  # where a total stands that is wrong
 EVERY_HALF_SECOND = "timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'"
@@ -47,14 +38,8 @@ READING = """
     AND (query LIKE '%%millimetres%%' OR query LIKE '%%log_records WHERE id >%%')
     AND state = 'active' AND (wait_event_type IS NOT DISTINCT FROM 'Lock') = %s
 """
-# No task begins before both are there: one that starts late would find nothing left to read.
-BOTH_WORKERS = {
-    "spark.cores.max": "2",
-    "spark.default.parallelism": "4",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-}
 ASKED_FOR = {
+    "spark.default.parallelism": "4",
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
     "spark.sql.shuffle.partitions": "3",
@@ -80,7 +65,7 @@ def a_spark_of_its_own(folder: Path) -> Path:
     for part in Path(pyspark.__file__).parent.iterdir():
         if part.name not in ("conf", "work"):
             (spark / part.name).symlink_to(part)
-    given = BOTH_WORKERS | ASKED_FOR | LOGGED | {"spark.eventLog.dir": events.as_uri()}
+    given = ASKED_FOR | LOGGED | {"spark.eventLog.dir": events.as_uri()}
     settings = "".join(f"{name} {value}\n" for name, value in given.items())
     (spark / "conf" / "spark-defaults.conf").write_text(settings)
     return spark
@@ -100,7 +85,7 @@ def submitted(world: World, spark: Path, root: str) -> Iterator[subprocess.Popen
     told = ("--json", str(world.folder / "told.json"))
     with (world.folder / "output").open("wb") as output:
         job = subprocess.Popen(
-            [spark / "bin/spark-submit", "--master", WORKERS, "analytics/reconcile.py", *told],
+            [spark / "bin/spark-submit", "--master", WORKER, "analytics/reconcile.py", *told],
             cwd=PROJECT,
             env=os.environ | settings,
             stdout=output,
@@ -115,28 +100,6 @@ def submitted(world: World, spark: Path, root: str) -> Iterator[subprocess.Popen
         job.wait()
 
 
-@contextmanager
-def a_master(folder: Path) -> Iterator[str]:
-    """A standalone master without workers; yields its URL."""
-    said = folder / "master"
-    with said.open("wb") as output:
-        master = subprocess.Popen(
-            [Path(pyspark.__file__).parent / "bin/spark-class", MASTER, *ANY_PORTS],
-            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        yield eventually(
-            lambda: (url := re.search(r"master at (spark://\S+)", said.read_text())) and url[1],
-            "a master",
-            SPARK_PATIENCE,
-        )
-    finally:
-        master.kill()
-        master.wait()
-
-
 def executors(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
     found = []
     for process in psutil.Process(job.pid).children(recursive=True):
@@ -146,28 +109,28 @@ def executors(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return found
 
 
-def kill_a_worker(world: World, job: subprocess.Popen[bytes]) -> None:
+def kill_the_worker(world: World, job: subprocess.Popen[bytes]) -> None:
     """While its task reads, and others have yet to begin: no task can end until then."""
     eventually(lambda: world.value(READING, False), "a task that reads", SPARK_PATIENCE)
     with world.connect().transaction() as held:
         held.connection.execute("LOCK TABLE rides IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: world.value(READING, True) == 2, "a task on each worker", SPARK_PATIENCE)
-        first, _second = executors(job)
-        first.kill()
-        first.wait()
+        eventually(lambda: world.value(READING, True) == 2, "two tasks", SPARK_PATIENCE)
+        [executor] = executors(job)
+        executor.kill()
+        executor.wait()
 
 
 @pytest.mark.usefixtures("java")
-def test_workers_find_a_millimetre_although_one_of_them_is_killed(
+def test_a_worker_finds_a_millimetre_although_the_one_before_it_was_killed(
     world: World, bucket: Path
 ) -> None:
-    """They write to an object store."""
+    """It writes to an object store."""
     books, root = Books(world), root_of(bucket)
     books.add_many(RIDES, at=EVERY_HALF_SECOND)
     books.claim("short", SHORT, drift=-MILLIMETRE)
     books.claim("witness", RIDES)
     with submitted(world, a_spark_of_its_own(world.folder), root) as job:
-        kill_a_worker(world, job)
+        kill_the_worker(world, job)
         drifted = job.wait(SPARK_PATIENCE)
     assert drifted == 1, (world.folder / "output").read_text()
     told = json.loads((world.folder / "told.json").read_text(), parse_float=Decimal)
@@ -180,24 +143,6 @@ def test_workers_find_a_millimetre_although_one_of_them_is_killed(
     sums = polars.len(), polars.n_unique("id"), polars.sum("distance")
     assert rides.select(*sums).collect().row(0) == (RIDES, RIDES, metres)
     tells_what_ran_under_which_settings(world.folder / "events")
-
-
-@pytest.mark.usefixtures("java")
-def test_a_cluster_without_workers_is_status_2_and_one_line(world: World) -> None:
-    Books(world).add_many(1)
-    with a_master(world.folder) as url:
-        settings = {"SPARK_MASTER": url, "SPARK_LOCAL_IP": "127.0.0.1"}
-        job = subprocess.run(
-            [sys.executable, "-c", IMPATIENT],
-            cwd=PROJECT,
-            env=os.environ | world.settings | settings,
-            capture_output=True,
-            text=True,
-            timeout=SPARK_PATIENCE,
-        )
-    reason = f"Spark: no worker of {url} took a task within 3 s"
-    assert (job.returncode, job.stdout) == (2, "")
-    assert job.stderr == f"not reconciled: {reason}\n"
 
 
 def tells_what_ran_under_which_settings(events: Path) -> None:
