@@ -291,12 +291,13 @@ def test_a_place_that_can_not_be_reached_is_status_2_and_one_line_without_a_secr
     given: dict[str, str],
     reason: str,
 ) -> None:
-    run = reconcile(world, WAREHOUSE_DIR=root, **given)
-    assert (run.status, run.said) == (2, "")
-    [line] = run.wrong.splitlines()
-    assert line.startswith("not reconciled: ")
-    assert reason in line
-    assert SECRET not in line
+    for options in ([], ["--check"]):  # which does not try to write there
+        run = reconcile(world, *options, WAREHOUSE_DIR=root, **given)
+        assert (run.status, run.said) == (2, "")
+        [line] = run.wrong.splitlines()
+        assert line.startswith("not reconciled: ")
+        assert reason in line
+        assert SECRET not in line
 
 
 @pytest.mark.parametrize("key", [ACCOUNT_KEY[::-1].strip("="), "bm90IHRoZSBvbmU="])

@@ -23,7 +23,7 @@ from typing import Any
 import localbucket
 
 WAIT = 0.5  # seconds
-FIRST = Lock()
+FIRST, RACE = Lock(), Lock()
 TAKEN = list[str]()
 
 
@@ -46,9 +46,10 @@ class Handler(localbucket.S3Handler):  # type: ignore[misc]
         super()._dispatch(action)
 
     def _take_twice(self) -> None:
-        TAKEN.append(self.path)
-        if TAKEN.count(self.path) <= 2:
-            del self.headers["If-None-Match"]
+        with RACE:
+            TAKEN.append(self.path)
+            if TAKEN.count(self.path) <= 2:
+                del self.headers["If-None-Match"]
 
     def _wait_if_first(self) -> None:
         """Whoever waits is told by a file .waits."""
