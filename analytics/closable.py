@@ -34,7 +34,7 @@ def require_agreement(connection: psycopg.Connection) -> Past:
         raise Unavailable(f"no run has completed: {FIRST}")
     if found := [each for each in last.findings if each["kind"] != READER_RECOUNTS]:
         more = f" (and {count(len(found) - 1, 'other finding')})" if len(found) > 1 else ""
-        raise Unavailable(f"run {last.id} has found that {found[0]['about']}{more}")
+        raise Unavailable(f"run {last.id} has found something: {found[0]['about']}{more}")
     return last
 
 
@@ -47,7 +47,10 @@ def require_known(known: Known) -> None:
 def require_old(ends: datetime, now: datetime, days: int) -> None:
     """Raise Unavailable unless all clients have stopped repeating requests from before `ends`."""
     if ends > now - timedelta(days=days):
-        raise Unavailable(f"rides until {exactly(ends)} are younger than IDEMPOTENCY_DAYS, {days}")
+        raise Unavailable(
+            f"rides until {exactly(ends)} are younger than IDEMPOTENCY_DAYS, {days}:"
+            " they can be closed so many days later"
+        )
 
 
 def require_next(rows: Sequence[Row], position: int) -> None:

@@ -20,7 +20,7 @@ from analytics.result import (
     ReceiptsVerdict,
 )
 from analytics.rows import Differing, Fields
-from rocket_rides.words import signed
+from rocket_rides.words import of_rides, signed
 from unified_log.words import count, number, printable
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def of_look(kind: str, look: "Look", *, held: bool) -> Finding:
     """Rides on which Postgres and the warehouse disagree."""
     differ = look.differ
     named = " and ".join(str(ride.id) for ride in differ.named[:2])
-    more = f" ({named}{', ...' if differ.rides > 2 else ''})" if named else ""
+    which = "ride" if differ.rides == 1 else "rides"
+    more = f" ({which} {named}{', ...' if differ.rides > 2 else ''})" if named else ""
     of = f"the rides {look.after + 1} to {look.known}"
     whose = f"{number(differ.rides)} of {of}{more}" if differ.rides else of
     about = {
@@ -139,7 +140,7 @@ def of_minute(mismatch: Mismatch) -> Finding:
 
 def of_total(one: Compared, *, held: bool) -> Finding:
     kind = TOTAL_HELD if held else TOTAL_WRONG
-    rides = f", {one.rides_off:+,} rides" if one.rides_off else ""
+    rides = f", {of_rides(one.rides_off)}" if one.rides_off else ""
     off = (
         "stands past every record sent" if one.stray else f"is off by {signed(one.drift)} m{rides}"
     )

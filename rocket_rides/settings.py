@@ -168,7 +168,7 @@ class Settings(BaseSettings):
     reconcile_at: Annotated[str, AfterValidator(_time_of_day)] = "03:00"
     """When it runs, daily, in local time (`TZ`)."""
     idempotency_days: int = Field(default=30, ge=1, le=36500)
-    """Days for which a client may retry with the same `Idempotency-Key`."""
+    """Days, at least 1, for which a client may retry with the same `Idempotency-Key`."""
     otel_exporter_otlp_endpoint: str = ""  # a bad one stops nothing: see `telemetry`
     """The URL of an OpenTelemetry collector, for spans and metrics. Unset: none."""
     log_level: Annotated[

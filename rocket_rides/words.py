@@ -6,6 +6,8 @@ Beware of the decimal context: Python's `-d` and `abs(d)` round a Decimal to 28 
 have 38. Formatting does not round, nor do `copy_abs` and `copy_negate`.
 """
 
+import os
+import sys
 from decimal import Decimal
 
 from unified_log.words import DASH, MINUS, NO_BREAK, age
@@ -16,6 +18,12 @@ from unified_log.words import DASH, MINUS, NO_BREAK, age
 QUEUED, IN_FLIGHT, WAITING, DELIVERED, DEAD = "queued", "in flight", "waiting", "delivered", "dead"
 
 
+def command(module: str) -> str:
+    """A module's command as a person can type it where this process began."""
+    near = os.path.relpath(sys.executable)
+    return f"{sys.executable if near.startswith(os.pardir) else near} -m {module}"
+
+
 def metres(distance: Decimal) -> str:
     """A distance with all of its digits: 1,234.500."""
     return f"{distance:,.3f}".replace("-", MINUS)
@@ -24,6 +32,11 @@ def metres(distance: Decimal) -> str:
 def signed(drift: Decimal) -> str:
     """A difference of distances: with its sign, and 0.000 for none."""
     return f"{drift:+,.3f}".replace("-", MINUS) if drift else "0.000"
+
+
+def of_rides(difference: int) -> str:
+    """A difference in rides: +1 ride, -1,200 rides."""
+    return f"{difference:+,} ride{'' if abs(difference) == 1 else 's'}".replace("-", MINUS)
 
 
 def rate(per_second: float | None) -> str:

@@ -6,6 +6,7 @@ words, which may be of any length: the page shows the beginning.
 
 from datetime import datetime
 
+from rocket_rides.words import command
 from unified_log.words import age, count, printable
 from watch.facts import MOST, Database
 from watch.runs import HELD, RECOUNTS, CompletedRun, Finding
@@ -41,8 +42,8 @@ def holds(run: CompletedRun) -> str:
         return f"{held}, which is approved: the next run acts on it, if it finds the same again"
     first = about([each for each in run.findings if each.held])
     return (
-        f"{held} until a person decides: python -m analytics.approve {run.id} --reason ... has the"
-        f" next run believe Postgres, if docs/reconcile.md shows that it is right{first}"
+        f"{held} until a person decides: {command('analytics.approve')} {run.id} --reason ..."
+        f" has the next run believe Postgres, if docs/reconcile.md shows that it is right{first}"
     )
 
 

@@ -6,7 +6,7 @@ from analytics.balances import AGREES, WAITS, number_in
 from analytics.findings import CLOSING_WRONG, TOTAL_HELD, WAREHOUSE_CHANGED, Finding
 from analytics.result import Compared, Result
 from analytics.rows import Differing, Fields
-from rocket_rides.words import metres
+from rocket_rides.words import command, metres, of_rides
 from unified_log.words import count, number
 
 NOBODY_HAS_IT = "no such ride"
@@ -25,7 +25,7 @@ def _outcome(result: Result, consumer: Compared) -> str:
         return "recounts" if consumer.differs else "agrees"
     what = "stands past every record sent" if consumer.stray else "wrong"
     if not consumer.stray and consumer.drift == 0:
-        what = f"{consumer.rides_off:+,} rides"
+        what = of_rides(consumer.rides_off)
     if consumer.name in result.resets:
         return f"{what}: reset requested"
     if any(finding.kind == TOTAL_HELD for finding in result.findings) and result.repairing:
@@ -39,29 +39,27 @@ def ways_out(result: Result) -> Iterator[str]:
     """What a person can do about what is held."""
     if not result.held:
         return
-    ways = list(_ways(result))
     kept = "" if result.published or not result.repairing else ", and the warehouse is as it was"
-    yield (
-        f"Nothing that is held was changed{kept}. Find out who did this; then"
-        f"{' either of' if len(ways) > 1 else ''}"
-    )
-    yield from ways
-
-
-def _ways(result: Result) -> Iterator[str]:
+    yield f"Nothing that is held was changed{kept}. Find out who did this. Then,"
     run = result.run if result.run is not None else "RUN"
     doubted = {number_in(each.key) for each in result.held if each.part == "closings"}
     closings = doubted & {each.id for each in result.closings}  # others are gone
     if any(finding.kind != CLOSING_WRONG for finding in result.held):
-        waiting = {each.id for each in result.closings if each.outcome == WAITS}
-        also = "; then, for closings above these rides" if waiting else ""
-        yield f"  python -m analytics.approve {run} --reason '...'   # Postgres is right{also}"
-        closings |= waiting
+        yield "if Postgres is right:"
+        yield f"  {command('analytics.approve')} {run} --reason '...'"
+        if waiting := {each.id for each in result.closings if each.outcome == WAITS}:
+            yield f"  {_reopening(min(waiting))}"
+            closings = {each for each in closings if each < min(waiting)}
     if closings:
-        first = min(closings)
-        yield f"  python -m analytics.close --reopen {first} --reason '...'  # and all later ones"
+        yield "if the closing is wrong:"
+        yield f"  {_reopening(min(closings))}"
     if any(finding.rides for finding in result.held):
-        yield f"  python -m analytics.approve {run} --put-back  # prints the rides as they were"
+        yield "if the warehouse is right, this prints the rides as they were:"
+        yield f"  {command('analytics.approve')} {run} --put-back"
+
+
+def _reopening(first: int) -> str:
+    return f"{command('analytics.close')} --reopen {first} --reason '...'  # and all later ones"
 
 
 def closed(result: Result) -> str:

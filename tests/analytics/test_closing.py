@@ -78,12 +78,12 @@ CHANGES = [
     (
         "UPDATE rides SET distance = distance + 1 WHERE id = 4",
         "UPDATE rides SET distance = distance - 1 WHERE id = 4",
-        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (4): python -m",
+        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (ride 4): python -m",
     ),
     (
         "INSERT INTO rides (id, distance) VALUES (50000, 7)",
         "DELETE FROM rides WHERE id = 50000",
-        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (50000)",
+        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (ride 50000)",
     ),
     (
         "UPDATE checkpoints SET position = 5 WHERE name = 'consumer0'",
@@ -105,10 +105,10 @@ def held(books: Books) -> None:
 
 
 REFUSALS = {
-    "an open finding": Refusal(DAYS[1], "run 2 has found that Postgres was changed", held),
+    "an open finding": Refusal(DAYS[1], "run 2 has found something: Postgres was changed", held),
     "a ride that was altered in the warehouse": Refusal(
         "100004",
-        "Postgres and the warehouse differ in 1 of the rides 100001 to 200000 (100004)",
+        "Postgres and the warehouse differ in 1 of the rides 100001 to 200000 (ride 100004)",
         lambda books: alter_in_file(books, 100_004, 1),
     ),
     "a ledger that was altered": Refusal(

@@ -122,7 +122,7 @@ def test_a_closing_that_is_held_is_not_approved_but_reopened(
     refused = approve(world, last_run(world).id, *REASON)
     assert (refused.status, refused.said) == (2, "")
     assert "--reopen" in refused.wrong
-    assert "run 2 has found that closing 2" in closing(world, "--upto", DAYS[1]).wrong
+    assert "run 2 has found something: closing 2" in closing(world, "--upto", DAYS[1]).wrong
     done = closing(world, "--reopen", "1", *REASON)
     assert (done.status, done.wrong) == (0, "")
     assert done.said == "Reopened: 1, 2. Asked for a recount: consumer0, consumer1.\n"

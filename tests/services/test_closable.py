@@ -71,7 +71,9 @@ def test_the_last_run_that_completed_must_have_found_nothing(world: World) -> No
     with pytest.raises(Unavailable, match="no run has completed"):
         closable.require_agreement(connection)
     connection.execute(RUN, ["wrong", FOUND])
-    with pytest.raises(Unavailable, match=r"run 2 has found that consumer0 is off \(and 1 other"):
+    with pytest.raises(
+        Unavailable, match=r"run 2 has found something: consumer0 is off \(and 1 other"
+    ):
         closable.require_agreement(connection)
     connection.execute(RUN, ["agreed", RECOUNTS])
     assert closable.require_agreement(connection).id == 3

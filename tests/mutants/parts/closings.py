@@ -163,7 +163,9 @@ MUTANTS = [
         "doubted",
     ),
     sentences(
-        "of several closings the last is to be reopened", "= min(closings)", "= max(closings)"
+        "of several closings the last is to be reopened",
+        "_reopening(min(closings))",
+        "_reopening(max(closings))",
     ),
     Mutant(
         "a ride that differs is closed",
