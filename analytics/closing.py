@@ -142,8 +142,8 @@ def unlike(rides: Rides, ledger: Ledger, upto: int) -> Iterator[tuple[str, int]]
         block, which = blocks[look.after], f"the rides {look.after + 1} to {look.known}"
         if look.postgres != look.warehouse:
             named = ", ".join(str(ride.id) for ride in look.differ.named[:2])
-            rides = "ride" if look.differ.rides == 1 else "rides"
-            some = f"{number(look.differ.rides)} of {which} ({rides} {named})"
+            what = "ride" if look.differ.rides == 1 else "rides"
+            some = f"{number(look.differ.rides)} of {which} ({what} {named})"
             yield f"Postgres and the warehouse differ in {some}", look.after
         elif look.postgres != block.digest or _tally(look) != block.tally:
             yield f"{which} are not those that an earlier run has proven", look.after
