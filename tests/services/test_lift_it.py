@@ -16,6 +16,8 @@ from tests.support.lifted import KIND, NAME, PAGE, Shop
 from tests.support.world import eventually
 from unified_log.database import one_row
 
+README = (PROJECT / "unified_log/README.md").read_text()
+PUT_RIGHT, COUNT_ANEW = re.findall(r"^```sql\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[-2:]
 MOST_WORDS = 300  # of its text
 BEHIND = "SELECT last_sent_id - position FROM streamer_state, checkpoints"
 ORDER = """
@@ -112,3 +114,23 @@ def test_it_is_exact_through_crashes_and_a_log_that_is_wiped(shop: Shop) -> None
     eventually(shop.exact, "the exact total")
     assert shop.world.value("SELECT count(*) FROM staged_log_records") == 0
     assert shop.world.value("SELECT records_healed FROM checkpoints") > 100
+
+
+def test_data_with_the_shops_key_as_its_id_is_put_right(shop: Shop) -> None:
+    """As unified_log/README.md says; first it is made wrong in the same way."""
+    consumer = shop.takings()
+    eventually(shop.exact, "all orders")
+    wrong = PUT_RIGHT.replace("'id', position", "'id', id")
+    assert wrong != PUT_RIGHT
+    shop.connection.execute(wrong.encode(), prepare=False)
+    assert shop.places(20).ends() == 0
+    consumer.says(f"{NAME} stands still: 10 records in a row were refused")
+    assert "'id' must be the record's position, not your key" in consumer.output.read_text()
+    shop.connection.execute(PUT_RIGHT.encode(), prepare=False)
+    flush(shop.world)
+    shop.connection.execute(COUNT_ANEW.encode())
+    eventually(shop.exact, "all orders")
+    assert shop.places(20).ends() == 0
+    eventually(shop.exact, "all orders")
+    assert shop.world.value("SELECT count(*) FROM held_out_records") == 0
+    consumer.kill()
