@@ -5,6 +5,10 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+import sqlalchemy
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy.orm import Mapped, mapped_column
 
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
@@ -12,7 +16,8 @@ from tests.support import package
 from tests.support.clusters import fresh_world
 from tests.support.disasters import flush
 from tests.support.killed import killed_midway
-from tests.support.lifted import KIND, NAME, PAGE, Shop
+from tests.support.lifted import KIND, MODEL, NAME, PAGE, Shop
+from tests.support.orders.models import Order
 from tests.support.world import eventually
 from unified_log.database import one_row
 
@@ -52,6 +57,23 @@ def test_it_needs_nothing_of_the_application_and_leaves_the_shops_revisions_alon
     assert shop.importable(*packages) == ["unified_log"]
     known = shop.connection.execute("SELECT version_num FROM alembic_version").fetchall()
     assert known == [("log",)]
+
+
+def test_autogenerate_proposes_nothing_of_the_logs(shop: Shop) -> None:
+    metadata = sqlalchemy.MetaData()
+    orders = Order.__table__.to_metadata(metadata)  # type: ignore[attr-defined]
+    given = vars(sqlalchemy) | {"Mapped": Mapped, "mapped_column": mapped_column}
+    given["target_metadata"] = metadata
+    exec(MODEL, given)  # noqa: S102
+    position = given["position"].column
+    position.name = position.key = "position"
+    position.nullable = False  # as of Mapped[int]
+    orders.append_column(position)
+    url = shop.world.postgres_url.replace("postgresql:", "postgresql+psycopg:")
+    with sqlalchemy.create_engine(url).connect() as connection:
+        options = {"include_name": given["include_name"], "compare_type": False}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
 
 
 def test_orders_from_before_the_log_are_read_from_it(shop: Shop) -> None:
