@@ -37,7 +37,7 @@ ANOTHER = "UPDATE schema_versions SET digest = repeat('0', 64) WHERE component =
 @pytest.mark.parametrize("change", [FORGOTTEN, "DROP TABLE schema_versions"])
 def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World, change: str) -> None:
     world.connection.execute(change)
-    advice = "schema is of an earlier design, which this code can't upgrade: CHANGELOG.md says how to"
+    advice = "schema is of an earlier design, which this code can't upgrade: CHANGELOG.md says how"
     with pytest.raises(Unavailable, match=advice):
         revisions.require_schema(world.connection)
     with pytest.raises(CommandError, match=advice):
