@@ -11,7 +11,7 @@ from datetime import date, datetime
 import psycopg
 from pyspark import SparkContext
 
-from analytics import closings, findings, judged_minutes, records, rotation, runs
+from analytics import closings, findings, judged_minutes, proofs, records, rotation, runs
 from analytics.balances import AGREES, Balances
 from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
 from analytics.freeze import Frozen
@@ -178,6 +178,7 @@ class Case:
         """Decide who is right, and compare all else with the rides and ratings."""
         connection, result, known = self.connection, self.result, self.known
         base, position = known.base, self.frozen.position
+        result.notes += proofs.unproved(connection)
         result.outbox = outbox.prove(connection)
         proved = receipts.proved(connection) if base.blocks else Proved()
         result.receipts = receipts.prove(connection, proved, self.chance)

@@ -15,7 +15,7 @@ from typing import Any
 from lab import contracts
 from lab.blocks import Blocks, table, write
 from rocket_rides.settings import PROJECT, Settings
-from unified_log.process import take_no_arguments
+from unified_log.process import show, take_no_arguments
 from watch.metrics import HELP, LABELS
 
 DESCRIBED: dict[str, Any] = json.loads((PROJECT / "api/openapi.json").read_text())
@@ -128,6 +128,8 @@ def main() -> None:
     for page, blocks in PAGES.items():
         write(PROJECT / page, blocks)
     contracts.write()
+    for type_ in contracts.without_contract():
+        show([f"{type_} has no contract: write its handler in consumers/, not in a __main__.py"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,10 @@ from rocket_rides import service, settings
 from rocket_rides.revisions import APPLICATION
 from unified_log import database, errors, process, waiting
 
-DAMAGED = "somebody changed the schema by hand; restore it, or start with an empty database"
+DAMAGED = (
+    "somebody changed the schema by hand; restore it, or, in development only, start with an empty"
+    " database"
+)
 
 logger = logging.getLogger("migrations")
 

@@ -53,8 +53,8 @@ APPLICATION = Component(
 MAYBE_ANOTHER = f"if the database's schema is older than {REVISION:04}, {UPGRADE}"
 # Before 0010 there was no `schema_versions`, and while 0010 was being written it was another table.
 EARLIER = (
-    "the database's schema is of an earlier design, which this code can't upgrade;"
-    " start with an empty database"
+    "the database's schema is of an earlier design, which this code can't upgrade:"
+    " CHANGELOG.md says how to begin anew"
 )
 IS_EARLIER = "SELECT to_regclass('alembic_version') IS NOT NULL"
 

@@ -6,13 +6,17 @@ they are compared with what is made later (`growth`).
 """
 
 import json
+import re
 import tomllib
+from pathlib import Path
 
 from lab.contracts.payloads import RECEIPT, Schema, payloads, receipt
 from lab.contracts.stream import STREAM, stream
 from rocket_rides.settings import PROJECT
 
 FOLDER = PROJECT / "contracts"
+REVISIONS = PROJECT / "migrations/versions"
+ATTACHED = re.compile(r"\battach\(\s*'[^']+',\s*'[^']+',\s*'([^']+)'")
 
 
 def documents() -> dict[str, str]:
@@ -25,6 +29,12 @@ def documents() -> dict[str, str]:
         name: json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         for name, document in made.items()
     }
+
+
+def without_contract(revisions: Path = REVISIONS) -> list[str]:
+    """The types that a revision attaches, and that no handler in `consumers/` handles."""
+    files = [file.read_text() for file in revisions.glob("[0-9]*") if file.is_file()]
+    return sorted({type_ for text in files for type_ in ATTACHED.findall(text)} - payloads().keys())
 
 
 def version() -> str:

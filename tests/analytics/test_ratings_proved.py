@@ -10,6 +10,9 @@ from tests.support.entries import RATE
 from tests.support.world import drain
 from unified_log.readers.reader import Reader
 
+# A consumer of a kind that somebody has added.
+TIPS = "INSERT INTO checkpoints (kind, name, types) VALUES ('tips', 'tips0', '{tip.create}')"
+
 
 @pytest.mark.proves("ratings-proved")
 def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
@@ -43,7 +46,10 @@ def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
     wrong.run_once()
     behind.run_once()
     assert (wrong.handler.ratings, wrong.handler.stars) == (3, 9)
-    assert books.run().agrees
+    world.connection.execute(TIPS)
+    last = books.run()
+    assert last.agrees
+    assert last.notes == ["No proof reads tip.create: its consumers are compared with nothing."]
 
 
 def test_a_consumer_that_goes_on_while_a_run_reads_is_right(books: Books) -> None:

@@ -15,6 +15,7 @@ from lab.contracts import FOLDER
 from lab.contracts.growth import compared
 from lab.contracts.payloads import Schema, of_struct, payloads
 from lab.contracts.stream import STREAM
+from rocket_rides.settings import PROJECT
 from tests.support import tips
 from unified_log.log import Data
 from unified_log.readers.handler import Handler
@@ -236,6 +237,14 @@ def test_a_kind_that_is_added_has_a_contract() -> None:
             "examples": [{"id": 521, "ride_id": 519, "cents": 100}],
         }
     }
+
+
+def test_a_type_that_is_attached_and_that_no_handler_handles_is_named(tmp_path: Path) -> None:
+    assert contracts.without_contract() == []
+    page = (PROJECT / "docs/add-a-kind.md").read_text()
+    (tmp_path / "0012_tips.sql").write_text(page)
+    (tmp_path / "0013_orders.py").write_text("SELECT attach('orders', 'position', 'order.create',")
+    assert contracts.without_contract(tmp_path) == ["order.create", "tip.create"]
 
 
 class Other(Data, frozen=True):

@@ -9,6 +9,7 @@ from tests.support.entries import fields
 from unified_log.log import LARGEST_ID, Invalid, Record, decode
 
 DATA = '{"id": 5, "distance": 5}'
+NO_KEY = "; 'id' must be the record's position, not your key"
 
 
 def read(data: str | bytes) -> Ride:
@@ -73,10 +74,11 @@ def test_what_is_no_record_is_refused_with_a_reason(entry: list[bytes], reason: 
         ('{"id": 5, "x": ' + "[" * 100_000, "data is not a ride"),
         (b'{"id": 5, "distance": 5, "who": "\xff"}', "data is not a ride"),
         ('{"id": 5}', "data is not a ride"),
-        ('{"id": "5", "distance": 5}', "data is not a ride"),
+        ('{"id": "5", "distance": 5}', NO_KEY),
+        ('{"distance": 5}', NO_KEY),
         ('{"id": true, "distance": 5}', "data is not a ride"),
         ('{"id": 5.5, "distance": 5}', "data is not a ride"),
-        ('{"id": 6, "distance": 5}', "data is of ride 6, not 5"),
+        ('{"id": 6, "distance": 5}', f"data is of ride 6, not 5{NO_KEY}"),
         ('{"id": 5, "distance": "5"}', "distance is not a decimal number"),
         ('{"id": 5, "distance": null}', "distance is not a decimal number"),
         ('{"id": 5, "distance": NaN}', "data is not a ride"),

@@ -46,6 +46,8 @@ OTHERS = {
     "ride_total.py",
     "migrations/versions/0012_tips.sql",
     "0012_tips.py",
+    "consumers/tips.py",
+    "__main__.py",
 }
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "long_rides", "orders.takings"}

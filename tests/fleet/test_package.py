@@ -20,7 +20,7 @@ from unified_log import schema
 from unified_log.errors import Refused, Unavailable
 
 README = (PROJECT / "unified_log/README.md").read_text()
-ATTACH, STAGE, STATE = re.findall(r"^```sql\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+ATTACH, STAGE, STATE, *_ = re.findall(r"^```sql\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 [HANDLER] = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^python -m (\S+)(.*)$", README, re.MULTILINE)
 PACKAGES = {"unified_log", "psycopg", "psycopg_binary", "redis", "hiredis", "msgspec"}

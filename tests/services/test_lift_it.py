@@ -5,6 +5,10 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+import sqlalchemy
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy.orm import Mapped, mapped_column
 
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
@@ -12,10 +16,13 @@ from tests.support import package
 from tests.support.clusters import fresh_world
 from tests.support.disasters import flush
 from tests.support.killed import killed_midway
-from tests.support.lifted import KIND, NAME, PAGE, Shop
+from tests.support.lifted import KIND, MODEL, NAME, PAGE, Shop
+from tests.support.orders.models import Order
 from tests.support.world import eventually
 from unified_log.database import one_row
 
+README = (PROJECT / "unified_log/README.md").read_text()
+PUT_RIGHT, COUNT_ANEW = re.findall(r"^```sql\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[-2:]
 MOST_WORDS = 300  # of its text
 BEHIND = "SELECT last_sent_id - position FROM streamer_state, checkpoints"
 ORDER = """
@@ -50,6 +57,23 @@ def test_it_needs_nothing_of_the_application_and_leaves_the_shops_revisions_alon
     assert shop.importable(*packages) == ["unified_log"]
     known = shop.connection.execute("SELECT version_num FROM alembic_version").fetchall()
     assert known == [("log",)]
+
+
+def test_autogenerate_proposes_nothing_of_the_logs(shop: Shop) -> None:
+    metadata = sqlalchemy.MetaData()
+    orders = Order.__table__.to_metadata(metadata)  # type: ignore[attr-defined]
+    given = vars(sqlalchemy) | {"Mapped": Mapped, "mapped_column": mapped_column}
+    given["target_metadata"] = metadata
+    exec(MODEL, given)  # noqa: S102
+    position = given["position"].column
+    position.name = position.key = "position"
+    position.nullable = False  # as of Mapped[int]
+    orders.append_column(position)
+    url = shop.world.postgres_url.replace("postgresql:", "postgresql+psycopg:")
+    with sqlalchemy.create_engine(url).connect() as connection:
+        options = {"include_name": given["include_name"], "compare_type": False}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
 
 
 def test_orders_from_before_the_log_are_read_from_it(shop: Shop) -> None:
@@ -112,3 +136,23 @@ def test_it_is_exact_through_crashes_and_a_log_that_is_wiped(shop: Shop) -> None
     eventually(shop.exact, "the exact total")
     assert shop.world.value("SELECT count(*) FROM staged_log_records") == 0
     assert shop.world.value("SELECT records_healed FROM checkpoints") > 100
+
+
+def test_data_with_the_shops_key_as_its_id_is_put_right(shop: Shop) -> None:
+    """As unified_log/README.md says; first it is made wrong in the same way."""
+    consumer = shop.takings()
+    eventually(shop.exact, "all orders")
+    wrong = PUT_RIGHT.replace("'id', position", "'id', id")
+    assert wrong != PUT_RIGHT
+    shop.connection.execute(wrong.encode(), prepare=False)
+    assert shop.places(20).ends() == 0
+    consumer.says(f"{NAME} stands still: 10 records in a row were refused")
+    assert "'id' must be the record's position, not your key" in consumer.output.read_text()
+    shop.connection.execute(PUT_RIGHT.encode(), prepare=False)
+    flush(shop.world)
+    shop.connection.execute(COUNT_ANEW.encode())
+    eventually(shop.exact, "all orders")
+    assert shop.places(20).ends() == 0
+    eventually(shop.exact, "all orders")
+    assert shop.world.value("SELECT count(*) FROM held_out_records") == 0
+    consumer.kill()

@@ -37,7 +37,7 @@ ANOTHER = "UPDATE schema_versions SET digest = repeat('0', 64) WHERE component =
 @pytest.mark.parametrize("change", [FORGOTTEN, "DROP TABLE schema_versions"])
 def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World, change: str) -> None:
     world.connection.execute(change)
-    advice = "schema is of an earlier design, which this code can't upgrade; start with an empty"
+    advice = "schema is of an earlier design, which this code can't upgrade: CHANGELOG.md says how"
     with pytest.raises(Unavailable, match=advice):
         revisions.require_schema(world.connection)
     with pytest.raises(CommandError, match=advice):
@@ -46,7 +46,10 @@ def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World, cha
 
 def test_a_schema_that_was_changed_since_is_told_from_this_one(world: World) -> None:
     """Also where it has other columns: an earlier 0010 had no digest."""
-    said = "schema was made by another 0011 than this code's, which was changed since; start with"
+    said = (
+        "schema was made by another 0011 than this code's, which was changed since: put that back"
+        " as it was, or, in development only, start with an empty database"
+    )
     world.connection.execute(ANOTHER.format("rocket_rides"))
     with pytest.raises(Unavailable, match=said):
         revisions.require_schema(world.connection)
@@ -220,7 +223,7 @@ def test_a_migration_that_misses_something_does_not_advise_to_run_itself(world: 
     [line] = migration.output.read_text().splitlines()
     assert line.startswith('not migrated: relation "fares" does not exist: ')
     assert "python -m migrations" not in line
-    assert "start with an empty database" in line
+    assert "restore it, or, in development only, start with an empty database" in line
 
 
 def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(world: World) -> None:

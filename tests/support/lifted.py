@@ -18,7 +18,7 @@ from tests.support.world import Service, World
 from unified_log.database import one_row
 
 PAGE = (PROJECT / "docs/lift-it.md").read_text()
-REVISION, HANDLER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+REVISION, MODEL, HANDLER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 ORDERS = PROJECT / "tests/support/orders"
 KIND, NAME = "takings", "main"
 

@@ -31,6 +31,8 @@ KEPT = 512  # bytes of each name and value
 KEPT_STRINGS = 16  # names and values
 CUT_LONGER = 8192  # bytes: a record's data is no longer
 MORE = b"... (%d names and values)"
+# Such as a UUID: README.md says how one puts that right.
+NO_KEY = "; 'id' must be the record's position, not your key"
 
 
 # These are made by the thousand: a Struct is much faster than a NamedTuple, and the garbage
@@ -126,9 +128,10 @@ def parse_data(record: Record, decoder: Callable[[str], SomeData], what: str) ->
     try:
         data = decoder(record.data.decode())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"data is not a {what}: {error}") from None
+        hint = NO_KEY if "`$.id`" in str(error) or "field `id`" in str(error) else ""
+        raise Invalid(f"data is not a {what}: {error}{hint}") from None
     if data.id != record.id:
-        raise Invalid(f"data is of {what} {data.id}, not {record.id}")
+        raise Invalid(f"data is of {what} {data.id}, not {record.id}{NO_KEY}")
     return data
 
 

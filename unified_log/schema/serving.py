@@ -82,7 +82,8 @@ class Component(NamedTuple):
         """What to say then."""
         return (
             f"{self.schema} was made by another {self.number(found.revision)} than this code's,"
-            " which was changed since; start with an empty database"
+            " which was changed since: put that back as it was, or, in development only, start with"
+            " an empty database"
         )
 
 
