@@ -1,4 +1,4 @@
-"""Two cells behind a router, and a client of Redis and keys for Icks, for the modules about them."""
+"""Two cells behind a router; and a client of Redis and keys, for the modules about the Ick."""
 
 from collections.abc import Callable, Iterator
 
