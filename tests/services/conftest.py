@@ -1,11 +1,13 @@
-"""Two cells behind a router, for the modules about it."""
+"""Two cells behind a router; and a client of Redis and keys, for the modules about the Ick."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
+from redis import Redis as Client
 
 from demo.embedded.servers import Postgres, Redis
 from tests.support.cells import Cells, two_cells
+from tests.support.icks import NewKeys, new_keys
 
 
 @pytest.fixture(scope="module")
@@ -18,3 +20,20 @@ def both(postgres: Postgres, redis_of_kind: Callable[[str], Redis]) -> Iterator[
 def cells(both: Cells) -> Cells:
     both.put_back()
     return both
+
+
+@pytest.fixture
+def client(redis: Redis) -> Iterator[Client]:
+    with Client.from_url(redis.url, retry=None) as client:
+        yield client
+
+
+@pytest.fixture
+def new(client: Client) -> Iterator[NewKeys]:
+    with new_keys(client) as new:
+        yield new
+
+
+@pytest.fixture
+def key(new: NewKeys) -> str:
+    return new()

@@ -134,7 +134,6 @@ def test_a_checkpoint_never_moves_without_its_total(world: World) -> None:
 
 
 @pytest.mark.proves("gap-healed")
-@each_stream_server
 @pytest.mark.parametrize(
     ("disaster", "more", "caught_up"),
     [
@@ -256,7 +255,6 @@ def test_a_gap_whose_rides_are_gone_is_healed(world: World) -> None:
     assert exact(world)
 
 
-@each_stream_server
 def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: World) -> None:
     assert 0.1 <= IDLE_ROUND <= 0.9  # a missing tail is to be healed within about a second
     world.service("consumers.totals", "idle").says("stands at")
@@ -279,7 +277,6 @@ def reads_so_far(world: World) -> int:
         return int(control.info("commandstats")["cmdstat_xread"]["calls"])
 
 
-@each_stream_server
 def test_a_consumer_waits_for_its_servers(world: World) -> None:
     consumer = world.service("consumers.totals", "consumer0", CRASH_RATE="0.3").says("stands at")
     world.service("streamer", DOUBLE_SEND_RATE="0.3").says("leading")

@@ -1,7 +1,6 @@
 """The contracts in contracts/ are valid, and true of what is sent; a reader needs nothing else."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,11 +20,11 @@ from consumers.rides import ride
 from lab.contracts import FOLDER
 from tests.support.entries import RATE, RIDE, named
 from tests.support.npm import installed
+from tests.support.ruby import RUBY, needs_ruby
 from tests.support.world import World, drain
 from unified_log.log import Invalid, Record
 
 PROGRAM = Path(tests.support.__file__).with_name("log_reader.rb")
-RUBY = [shutil.which("ruby") or "ruby", "-EUTF-8:UTF-8"]
 SPECIFICATIONS = "@asyncapi/specs@6.11.1"  # of the AsyncAPI Initiative
 
 STREAM = json.loads((FOLDER / "log.asyncapi.json").read_text())
@@ -104,12 +103,6 @@ def test_each_kind_of_the_log_has_a_contract_which_its_records_fit(world: World)
     assert {type_ for type_, _ in records} == {RIDE, RATING}
 
 
-def lacking() -> bool:
-    if not shutil.which("ruby"):
-        return True
-    return subprocess.run([*RUBY, "-rredis", "-e", ""], check=False).returncode != 0
-
-
 @contextmanager
 def reader_in_ruby(world: World) -> Iterator[Callable[[], tuple[int, Decimal, Any]]]:
     """Has it read to the end; returns where it stands, its total, and the gaps it has met."""
@@ -134,7 +127,7 @@ def reader_in_ruby(world: World) -> Iterator[Callable[[], tuple[int, Decimal, An
         assert process.wait() == 0
 
 
-@pytest.mark.skipif(lacking(), reason="needs Ruby and its redis: ruby, ruby-redis")
+@needs_ruby
 def test_a_reader_in_ruby_that_knows_only_the_contracts_has_the_exact_total(world: World) -> None:
     redis, key = world.log().redis, world.stream
     with reader_in_ruby(world) as catch_up:

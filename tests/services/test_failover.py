@@ -125,7 +125,7 @@ class Alone(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def both(
+def together(
     prepared: Path,
     redis_of_kind: Callable[[str], Redis],
     tmp_path_factory: pytest.TempPathFactory,
@@ -142,10 +142,10 @@ def both(
 
 
 @pytest.fixture
-def alone(both: Alone) -> Alone:
-    both.pair.wait_for_standby()
-    both.pair.cut_off()
-    return both
+def alone(together: Alone) -> Alone:
+    together.pair.wait_for_standby()
+    together.pair.cut_off()
+    return together
 
 
 def test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it(

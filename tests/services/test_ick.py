@@ -10,7 +10,7 @@ from consumers.rollup.ick import Ick, OwnedIck
 from demo.embedded.servers import Redis as Server
 from rocket_rides.rollup import ick_keys
 from tests.support.clusters import each_stream_server
-from tests.support.icks import NOTHING, NewKeys, all_keys, contents, new_keys, sizes
+from tests.support.icks import NOTHING, NewKeys, all_keys, contents, sizes
 
 pytestmark = each_stream_server
 
@@ -41,17 +41,6 @@ def client(redis: Server) -> Iterator[Recording]:
 @pytest.fixture
 def ick(client: Recording) -> Ick:
     return Ick(client)
-
-
-@pytest.fixture
-def new(client: Recording) -> Iterator[NewKeys]:
-    with new_keys(client) as new:
-        yield new
-
-
-@pytest.fixture
-def key(new: NewKeys) -> str:
-    return new()
 
 
 def every_operation(ick: Ick, key: str) -> list[Callable[[], object]]:

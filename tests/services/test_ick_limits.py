@@ -2,40 +2,21 @@
 
 import random
 import struct
-from collections.abc import Iterator
 
 import pytest
 from redis import Redis, ResponseError
 
 from consumers.rollup.ick import Ick, OwnedIck
-from demo.embedded.servers import Redis as Server
 from tests.support.clusters import each_stream_server
 from tests.support.ick_oracle import IckOracle
-from tests.support.icks import NOTHING, NewKeys, contents, new_keys, sizes
+from tests.support.icks import NOTHING, NewKeys, contents, sizes
 
 pytestmark = each_stream_server
 
 
 @pytest.fixture
-def client(redis: Server) -> Iterator[Redis]:
-    with Redis.from_url(redis.url, retry=None) as client:
-        yield client
-
-
-@pytest.fixture
-def new(client: Redis) -> Iterator[NewKeys]:
-    with new_keys(client) as new:
-        yield new
-
-
-@pytest.fixture
 def ick(client: Redis) -> Ick:
     return Ick(client)
-
-
-@pytest.fixture
-def key(new: NewKeys) -> str:
-    return new()
 
 
 def test_scores_are_exact_whatever_they_pass_through(ick: Ick, new: NewKeys) -> None:

@@ -1,7 +1,7 @@
 """An owned Ick: whatever changes it but its owner, the owner's next operation notices."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from redis import Redis, ResponseError
@@ -11,22 +11,10 @@ from consumers.rollup.ick import Ick, IckLost, OwnedIck, writes_key
 from demo.embedded.servers import Redis as Server
 from rocket_rides.rollup import ick_keys
 from tests.support.clusters import each_stream_server
-from tests.support.icks import NOTHING, NewKeys, all_keys, contents, new_keys, put_back
+from tests.support.icks import NOTHING, NewKeys, all_keys, contents, put_back
 from tests.support.world import eventually
 
 pytestmark = each_stream_server
-
-
-@pytest.fixture
-def client(redis: Server) -> Iterator[Redis]:
-    with Redis.from_url(redis.url, retry=None) as client:
-        yield client
-
-
-@pytest.fixture
-def new(client: Redis) -> Iterator[NewKeys]:
-    with new_keys(client) as new:
-        yield new
 
 
 def checked(ick: Ick, key: str) -> list[Callable[[], object]]:

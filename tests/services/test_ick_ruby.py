@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,25 +12,14 @@ from redis import Redis
 
 import tests.support
 from consumers.rollup.ick import Ick, IckLost, OwnedIck
-from demo.embedded.servers import Redis as Server
 from tests.support.clusters import each_stream_server
 from tests.support.ick_oracle import IckOracle
-from tests.support.icks import new_keys
+from tests.support.ruby import RUBY, needs_ruby
 
 PROGRAM = Path(tests.support.__file__).with_name("ick_neighbour.rb")
-RUBY = [shutil.which("ruby") or "ruby", "-EUTF-8:UTF-8"]
 
 
-def lacking() -> bool:
-    if not shutil.which("ruby"):
-        return True
-    return subprocess.run([*RUBY, "-rredis", "-e", ""], check=False).returncode != 0
-
-
-pytestmark = [
-    each_stream_server,
-    pytest.mark.skipif(lacking(), reason="needs Ruby and its redis: ruby, ruby-redis"),
-]
+pytestmark = [each_stream_server, needs_ruby]
 
 
 class Neighbour:
@@ -59,18 +47,6 @@ class Neighbour:
     def ickcommit(self, key: str, *members: str) -> int:
         committed, _ = self.ask(key, "exchange", 0, "", *members)
         return int(committed)
-
-
-@pytest.fixture
-def client(redis: Server) -> Iterator[Redis]:
-    with Redis.from_url(redis.url, retry=None) as client:
-        yield client
-
-
-@pytest.fixture
-def key(client: Redis) -> Iterator[str]:
-    with new_keys(client) as new:
-        yield new()
 
 
 @pytest.fixture

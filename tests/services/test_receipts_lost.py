@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.clusters import each_stream_server
 from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
 from tests.support.receipts import SOON, Staff, crash, sent
 from tests.support.world import World, drain, eventually
@@ -19,7 +18,6 @@ LOSSES: dict[str, Callable[[Staff], object]] = {
 }
 
 
-@each_stream_server
 @pytest.mark.parametrize("loss", LOSSES)
 def test_each_ride_gets_its_receipt_and_none_with_an_outcome_is_sent_again(
     staff: Staff, loss: str
