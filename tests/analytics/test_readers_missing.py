@@ -37,7 +37,6 @@ def everybody(books: Books) -> Books:
     return books
 
 
-@pytest.mark.proves("missed")
 def test_who_is_missing_or_was_set_back_does_not_agree(
     everybody: Books, reconcile: Reconcile
 ) -> None:

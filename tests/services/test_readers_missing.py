@@ -113,6 +113,7 @@ def behind(world: World) -> str:
     return last_run(world).about("reader_behind")
 
 
+@pytest.mark.proves("missed")
 @pytest.mark.parametrize("missed", MISSING)
 def test_who_is_missing_or_was_set_back_is_found_night_after_night(
     everybody: World, missed: str
