@@ -51,15 +51,7 @@ def test_a_ride_that_is_changed_before_any_run_has_read_it_resets_nobody(
     nothing_is_asked_for(books, {"total_held"})
 
 
-def test_a_total_that_has_not_come_to_a_ride_is_no_witness_of_it(books: Books) -> None:
-    settled(books)
-    ride = books.world.send(5, 6, 7)[1]
-    all_have_counted(books, "consumer0")
-    by_hand(books.world, ALTER.format(ride))
-    nothing_is_asked_for(books, {"total_held"})
-
-
-def test_nor_is_a_total_that_has_come_to_some_of_the_fresh_rides_and_not_to_that(
+def test_a_total_that_has_come_to_some_of_the_fresh_rides_is_no_witness_of_the_others(
     books: Books,
 ) -> None:
     settled(books)

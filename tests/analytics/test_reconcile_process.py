@@ -1,6 +1,6 @@
 """The job as a person runs it: its status and its words, and what an interrupt leaves behind.
 
-A whole run beside a fleet is in `tests/fleet/beside/test_breaking.py`.
+A whole run beside a fleet's processes is in `test_foreign_settings.py`.
 """
 
 import json

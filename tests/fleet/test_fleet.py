@@ -1,6 +1,6 @@
 """The whole fleet, started as a person would: every ride counts, and nothing is left behind.
 
-Each test ends the same fleet in its own way. The next one starts it again, on what it had then.
+Each test ends the same fleet in its own ways. The next one starts it again, on what it had then.
 """
 
 import signal
@@ -105,15 +105,18 @@ def test_the_fleet_counts_every_ride_ends_with_its_honcho_and_goes_on(lasting: L
     lasting.fleet.honcho.kill()
     lasting.has_ended_with_honcho()
     lasting.start()
+    ctrl_c_stops_it(lasting.fleet, "The fleet is up")
 
 
-@pytest.mark.parametrize("said", ["servers.1 started", "The fleet is up"])
-def test_ctrl_c_stops_the_fleet_in_good_order_also_while_it_starts(
-    lasting: Lasting, said: str
-) -> None:
+def test_ctrl_c_stops_the_fleet_in_good_order_also_while_it_starts(lasting: Lasting) -> None:
     fleet = lasting.fleet
     fleet.kill()
     fleet.spawn()
+    ctrl_c_stops_it(fleet, "servers.1 started")
+
+
+def ctrl_c_stops_it(fleet: Fleet, said: str) -> None:
+    """Fails unless it ends in good order, once it has said this."""
     eventually(lambda: said in fleet.output.read_text(), said)
     fleet.honcho.send_signal(signal.SIGINT)
     assert fleet.honcho.wait(PATIENCE) == 128 + signal.SIGINT
