@@ -17,6 +17,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
+import psycopg
 import redis
 from psycopg import sql
 
@@ -32,6 +33,7 @@ from rocket_rides.settings import (
     forget_libpq_variables,
 )
 from unified_log import database
+from unified_log.errors import Unavailable
 
 INITDB_OPTIONS = [
     "--username=postgres",
@@ -41,6 +43,10 @@ INITDB_OPTIONS = [
     "--lc-messages=C",
     "--no-instructions",
 ]
+OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
 # These make a server private, and Redis durable, whichever program it is.
 POSTGRES_SETTINGS = {"listen_addresses": "", "port": str(EMBEDDED_PORT)}
 REDIS_SETTINGS = {
@@ -85,6 +91,15 @@ class Postgres(Server):
     @property
     def socket(self) -> Path:
         return self.sockets / f".s.PGSQL.{EMBEDDED_PORT}"
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether anybody has a session."""
+        try:
+            with database.connect(self.url, "servers", statement_timeout="1s") as connection:
+                return bool(database.one_row(connection.execute(OTHERS))[0])
+        except (Unavailable, psycopg.Error):
+            return False
 
     def _initialise(self) -> None:
         """Create the data folder under another name first, so that it is complete or absent."""
