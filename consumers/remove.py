@@ -21,7 +21,8 @@ from unified_log.process import Parser, show
 from unified_log.sessions import reader, starting
 from unified_log.words import printable
 
-SHOWN = {("group", "receipts"): ("receipts", "all")}  # by GET /consumers: as runs have it
+# How GET /consumers shows the receipts, and how runs know them.
+SHOWN, KNOWN = ("group", "receipts"), ("receipts", "all")
 LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
 
 # Both or neither. Postgres deletes the rows that refer to the checkpoint. `seen`: whom the last
@@ -79,17 +80,18 @@ def remove(connection: psycopg.Connection, kind: str, name: str) -> int:
 
     Raises Refused, which says why, or psycopg.Error: then nothing was removed.
     """
-    kind, name = SHOWN.get((kind, name), (kind, name))
+    who = KNOWN if (kind, name) == SHOWN else (kind, name)
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     with connection.transaction():
-        row = connection.execute(REMOVE, {"kind": kind, "name": name}).fetchone()
-        if _is_running(connection, kind, name):
-            if kind == "receipts":
+        row = connection.execute(REMOVE, {"kind": who[0], "name": who[1]}).fetchone()
+        if _is_running(connection, *who):
+            if who[0] == "receipts":
                 raise Refused("receipts still run: stop them first")
             raise Refused(f"{kind} {name} is running; stop its process first")
         if row is None:
-            there = ", ".join(f"{kind} {name}" for kind, name in connection.execute(READERS))
-            raise Refused(f"there is no reader {kind} {name}; there is {there or 'none'}")
+            others = (SHOWN if each == KNOWN else each for each in connection.execute(READERS))
+            there = ", ".join(map(" ".join, others)) or "none"
+            raise Refused(f"there is no reader {kind} {name}; there is {there}")
     return int(row[0])
 
 

@@ -82,6 +82,8 @@ def test_the_receipts_are_removed_where_they_were_furthest(
         "UPDATE receipts_state SET inbox_to = inbox_to + %(now)s, complete_to = inbox_to + %(now)s",
         {"now": now},
     )
+    there = "not removed: there is no reader receipts receipts; there is group receipts"
+    assert said(world, 1, "receipts", "receipts") == there
     assert said(world, 0, "group", "receipts").startswith("removed group receipts")
     assert world.connection.execute(NOTED).fetchall() == [("receipts", "all", noted)]
 
