@@ -67,7 +67,7 @@ def _sentence(error: HTTPException) -> str:
     if isinstance(error, InternalServerError):
         return "the application failed; its log says why"
     if isinstance(error, NotFound) and error is request.routing_exception:
-        return "there is no such path; try /rides, /consumers, /hours, /log or /openapi.json"
+        return "there is no such path; try /rides, /consumers, /hours, /days, /log or /openapi.json"
     if isinstance(error, MethodNotAllowed):
         return f"use {' or '.join(sorted(error.valid_methods or []))} here"
     return error.description or PHRASES[error.code or 500]

@@ -3,8 +3,9 @@
 Its checkpoint goes, for which the log is kept, with its state and its resets. A row of
 `removed_readers` remains, so that the reconciliation, which knows who was there the last time, does
 not miss it. `GET /consumers` lists kinds and names. A reader that only the last reconciliation
-knows, since somebody has deleted its checkpoint, is removed, too; so is `receipts all`, which has
-none: whoever stops the receipts for good says so.
+knows, since somebody has deleted its checkpoint, is removed, too; so are the receipts, which have
+none: whoever stops them for good says so. They are `group receipts`, or, as the reconciliation has
+it, `receipts all`.
 
 A reader whose process has a session with this database is not removed: it would begin anew, at
 once. One of another program (of the kind `outside`, for instance) has sessions of other names, so
@@ -20,6 +21,8 @@ from unified_log.process import Parser, show
 from unified_log.sessions import reader, starting
 from unified_log.words import printable
 
+# How GET /consumers shows the receipts, and how runs know them.
+SHOWN, KNOWN = ("group", "receipts"), ("receipts", "all")
 LONGEST_LOCK = "5s"  # a reader that somebody paused in the middle of a batch
 
 # Both or neither. Postgres deletes the rows that refer to the checkpoint. `seen`: whom the last
@@ -77,14 +80,18 @@ def remove(connection: psycopg.Connection, kind: str, name: str) -> int:
 
     Raises Refused, which says why, or psycopg.Error: then nothing was removed.
     """
+    who = KNOWN if (kind, name) == SHOWN else (kind, name)
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     with connection.transaction():
-        row = connection.execute(REMOVE, {"kind": kind, "name": name}).fetchone()
-        if row is None:
-            there = ", ".join(f"{kind} {name}" for kind, name in connection.execute(READERS))
-            raise Refused(f"there is no reader {kind} {name}; there is {there or 'none'}")
-        if _is_running(connection, kind, name):
+        row = connection.execute(REMOVE, {"kind": who[0], "name": who[1]}).fetchone()
+        if _is_running(connection, *who):
+            if who[0] == "receipts":
+                raise Refused("receipts still run: stop them first")
             raise Refused(f"{kind} {name} is running; stop its process first")
+        if row is None:
+            others = (SHOWN if each == KNOWN else each for each in connection.execute(READERS))
+            there = ", ".join(map(" ".join, others)) or "none"
+            raise Refused(f"there is no reader {kind} {name}; there is {there}")
     return int(row[0])
 
 
@@ -101,7 +108,7 @@ def main() -> None:
     """Remove one, and say where it stood."""
     parser = Parser("python -m consumers.remove", __doc__)
     parser.add_argument(
-        "kind", metavar="KIND", help="such as total, ratings, rollup, receipts or outside"
+        "kind", metavar="KIND", help="such as total, ratings, rollup, group or outside"
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="its name among those of its kind")
     given = parser.parse_args()

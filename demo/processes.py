@@ -74,10 +74,21 @@ class Fleet(Manager):  # type: ignore[misc]
     def __init__(self, printer: Printer) -> None:
         super().__init__(printer)
         self._process_ctor = Lasting
+        self._ended = ""  # which process did, by itself
+
+    def loop(self) -> None:
+        """Run them until one ends, which ends all; say at last which that was."""
+        super().loop()
+        if self._ended:
+            self._system_print(f"{self._ended}; started again, the fleet goes on where it was\n")
 
     def terminate(self) -> None:
         """Have all processes end, once all have started."""
         if self._all_started():
+            for name, process in self._processes.items():
+                if not self._terminating and process.get("returncode", 1) <= 0:
+                    how = "was killed" if process["returncode"] else "ended"
+                    self._ended = f"{name} {how}, and all others with it"
             super().terminate()
         elif not multiprocessing.parent_process():  # else this is a fork, which starts one of them
             threading.Timer(0.05, self.terminate).start()

@@ -1,6 +1,7 @@
 """Who is in a migration's way, by name, and how often that is told."""
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from unified_log.words import escaped
 # What comes behind a lock that a migration waits for, such as a POST, waits as long as that.
 LOCK_TIMEOUT = "300ms"
 LOOK_EVERY = 0.05  # seconds
-TELL_EVERY = 3.0  # seconds
+TELL_EVERY = 3.0  # seconds, at most
+TELL_AGAIN = 60.0  # seconds, if it is still the same
+LASTING = re.compile(r" for \d+ s")  # which is all that changes of who stays in the way
 MOST = 5  # names in a line
 
 # Of a session that waits for a lock: who holds it, or waits for it first. Of another role's session
@@ -121,13 +124,15 @@ def _listed(names: list[str]) -> str:
 
 
 class Reasons:
-    """Tells why a revision waits, at once and then every few seconds."""
+    """Tells why a revision waits: at once, once that changes, and else every minute."""
 
     def __init__(self, logger: logging.Logger, revision: str) -> None:
         self._logger, self._revision = logger, revision
-        self._due = 0.0
+        self._told, self._at = "", 0.0
 
     def __call__(self, reason: str) -> None:
-        if (now := time.monotonic()) >= self._due:
-            self._due = now + TELL_EVERY
+        who = LASTING.sub("", reason)
+        pause = TELL_AGAIN if who == self._told else TELL_EVERY
+        if not self._told or time.monotonic() >= self._at + pause:
+            self._told, self._at = who, time.monotonic()
             self._logger.warning("%s waits: %s", self._revision, escaped(" ".join(reason.split())))

@@ -4,8 +4,8 @@ PROCESS is `streamer`, `rollup`, `reader KIND NAME` (such as `reader total consu
 NAME`. A streamer or a rollup (leading or standing by), a reader or a receipts' worker is at work
 while its session with Postgres has completed a round of work (`unified_log.sessions`) and has been
 active recently: even an idle one sends a query at least every ten seconds. Exits with 0 when there
-is such a session, and the database's schema serves this code, else with 1. With --here, only a
-process of this host, or container, counts.
+is such a session, and the database's schema serves this code, else with 1, and says why. With
+--here, only a process of this host, or container, counts.
 """
 
 import psycopg
@@ -15,6 +15,7 @@ from unified_log import database
 from unified_log.errors import Unavailable, in_one_line
 from unified_log.process import Parser
 from unified_log.sessions import PLACES, STREAMER, place, reader
+from unified_log.words import printable
 
 PATIENCE = "5s"
 # Seconds in which an idle process sends some queries; a busy one is at work however long it takes.
@@ -46,8 +47,8 @@ def is_at_work(
     return connection.execute(AT_WORK + HERE, [*values, PLACES, place()]).fetchone() != (0,)
 
 
-def main() -> int:
-    """Return 0 when the process has a session that is at work, else 1."""
+def main() -> None:
+    """Return when the process has a session that is at work; else end with 1, and say why."""
     parser = Parser("python -m rocket_rides.health", __doc__)
     parser.add_argument("process", nargs="+", metavar="PROCESS")
     parser.add_argument("--here", action="store_true", help="on this host, or in this container")
@@ -65,10 +66,16 @@ def main() -> int:
         url = settings.load().postgres_url
         with database.connect(url, "health", statement_timeout=PATIENCE) as connection:
             revisions.check_schema(connection)
-            return 0 if is_at_work(connection, session, here=given.here) else 1
+            if is_at_work(connection, session, here=given.here):
+                return
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(in_one_line(reason)) from None
+    where = " on this host" if given.here else ""
+    raise SystemExit(
+        f"no {printable(' '.join(given.process))} is at work{where}: no session of that name with"
+        f" this database was active in the last {SILENCE} seconds"
+    )
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

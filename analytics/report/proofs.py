@@ -50,7 +50,10 @@ def proofs(result: Result) -> Iterator[Proof]:
 def _rollup(result: Result, rollup: RollupVerdict) -> Proof:
     parts, named = [], []
     if wrong := rollup.wrong:
-        parts.append(f"{count(len(wrong), 'minute')} wrong{follows(result, 'to be computed anew')}")
+        minutes = count(len(wrong), "minute")
+        waits = f"{minutes} other than the rides that are held"
+        follow = f"{minutes} wrong{follows(result, 'to be computed anew')}"
+        parts.append(waits if _rollup_waits(result) else follow)
         more = [f"and {number(len(wrong) - NAMED)} more"] if len(wrong) > NAMED else []
         which = [*map(minute, wrong[:NAMED]), *more]
         named.append(("Minutes that are not the sum of their rides:", which))
@@ -158,13 +161,22 @@ def clauses(result: Result) -> Iterator[str]:
     of_readers = (each for each in result.findings if each.part == "readers")
     if missing := sum(not each.is_under_way for each in of_readers):
         yield f"{count(missing, 'reader')} {'is' if missing == 1 else 'are'} missing or behind"
-    if wrong := [proof.name for proof in found if not proof.agrees]:
+    waits = {"rollup"} if _rollup_waits(result) else set()
+    if waits:
+        yield "the rollup waits for what is held"
+    if wrong := [proof.name for proof in found if not proof.agrees and proof.name not in waits]:
         yield f"something is wrong with {_listed(wrong)}"
     elif not result.findings and result.consumers:
         agree = [proof.name for proof in found if NOTHING_TO_COMPARE not in proof.outcome]
         if agree:
             is_plural = len(agree) > 1 or agree[0].endswith("s")
             yield f"so {'do' if is_plural else 'does'} {_listed(agree)}"
+
+
+def _rollup_waits(result: Result) -> bool:
+    """Whether its minutes differ from rides that are held, and nothing is found of them."""
+    differs = result.rollup is not None and not result.rollup.agrees
+    return differs and bool(result.held) and all(each.part != "rollup" for each in result.findings)
 
 
 def _listed(names: Sequence[str]) -> str:

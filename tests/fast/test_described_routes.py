@@ -4,8 +4,10 @@ import json
 import re
 
 from flask import Flask
+from werkzeug.exceptions import NotFound
 
 from api.parameters import KEY_LENGTH
+from api.problems import _refused
 from api.views import DESCRIPTION, routes
 from consumers.receipts.verdict import GONE, TRY_AGAIN
 
@@ -21,6 +23,10 @@ def test_every_route_is_described_and_nothing_else() -> None:
     paths = json.loads(DESCRIPTION)["paths"]
     described = {(path, method.upper()) for path in paths for method in paths[path]}
     assert served == described
+    app.register_error_handler(NotFound, _refused)
+    hint = app.test_client().get("/nowhere").text
+    plain = {path for path in paths if "{" not in path and not path.endswith("z")}
+    assert {*re.findall(r"/[a-z.]+", hint)} >= plain
 
 
 def test_no_name_in_it_is_there_twice() -> None:

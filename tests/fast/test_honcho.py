@@ -131,8 +131,18 @@ def test_start_says_first_which_servers_it_uses(folder: Path) -> None:
     assert lines[0] == f"Postgres: database rides at db.example port 6432 ({set_in})"
     assert lines[1] == f"Redis: embedded, in {folder}"
     assert lines[2].startswith("umlaut.1 started")
-    assert lines[3:] == ["1 ?", "umlaut.1 stopped (rc=0)"]
+    ends = "umlaut.1 ended, and all others with it; started again, the fleet goes on where it was"
+    assert lines[3:] == ["1 ?", "umlaut.1 stopped (rc=0)", ends]
     assert status == 0
+
+
+def test_the_last_line_names_the_process_that_was_killed(folder: Path) -> None:
+    (folder / "Procfile").write_text("calm: exec sleep 60\nshot: kill -9 $$\n")
+    status, said, _ = told(folder, "start", "calm", "shot", DATA_DIR=str(folder))
+    assert status == 256 - signal.SIGKILL
+    assert said.splitlines()[-1].endswith(
+        "| shot.1 was killed, and all others with it; started again, the fleet goes on where it was"
+    )
 
 
 @pytest.mark.parametrize("zone", ["XXX24", "XXX-24", "Foo/Bar", "CET-1CEST,M3.5.0,M10.5.0/3"])

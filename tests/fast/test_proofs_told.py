@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.findings import RATINGS_CHANGED, READER_RECOUNTS, Finding, of_proofs
+from analytics.findings import MINUTES_HELD, RATINGS_CHANGED, READER_RECOUNTS, Finding, of_proofs
 from analytics.ledger import Rated
 from analytics.report.machine import as_json
 from analytics.report.text import as_text
@@ -22,7 +22,7 @@ from analytics.result import (
     WrongRides,
 )
 from analytics.rows import NAMED
-from tests.support.results import MINUTE, MISSED, PROVED, RIGHT, UNPROVED, consumer
+from tests.support.results import MINUTE, MISSED, PROVED, RIDES_CHANGED, RIGHT, UNPROVED, consumer
 
 
 def lines(result: Result) -> list[str]:
@@ -82,6 +82,16 @@ def test_what_is_wrong_is_named_and_what_follows() -> None:
     assert told[-1] == (
         "All totals agree; something is wrong with the rollup, the receipts and the outbox."
     )
+
+
+def test_minutes_that_differ_from_held_rides_wait_with_them() -> None:
+    told = lines(replace(UNPROVED, receipts=None, outbox=None, findings=[RIDES_CHANGED]))
+    [rollup] = [line for line in told if line.startswith("rollup")]
+    assert "2 minutes other than the rides that are held, 1 minute set aside" in rollup
+    assert told[-1].endswith("; all totals agree; the rollup waits for what is held.")
+    minutes = Finding(MINUTES_HELD, "2 minutes with another sum", held=True)
+    told = lines(replace(UNPROVED, findings=[RIDES_CHANGED, minutes]))
+    assert "something is wrong with the rollup" in told[-1]
 
 
 def test_ratings_that_were_changed_are_not_said_to_agree() -> None:

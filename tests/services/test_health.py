@@ -52,7 +52,10 @@ def test_an_idle_process_is_well_until_it_ends(
         assert is_at_work_now(world, session)
     assert status(world, *asked) == 0
     elsewhere = world.postgres_url.replace(world.stream, "rocket_rides")
-    assert status(world, *asked, DATABASE_URL=elsewhere) == 1  # it is no process of that database
+    other = world.service("rocket_rides.health", *asked, DATABASE_URL=elsewhere)
+    assert other.ends() == 1  # it is no process of that database
+    [why] = other.output.read_text().splitlines()
+    assert why.startswith(f"no {' '.join(asked)} is at work: no session of that name")
     assert service.stop() == 0
     eventually(lambda: not is_at_work_now(world, session))
 

@@ -139,6 +139,12 @@ def test_its_options_say_which_entries_and_in_which_form(world: World) -> None:
     _, [line] = run(world, "--json", "--from=3")
     assert json.loads(line)["redis_id"] == ids[2]
     assert '"data":{"a":1.50}' in line
+    log.command("XDEL", world.stream, ids[0])
+    told = "the log begins at 2: earlier records are in Postgres, in log_records"
+    for below in (["--from=1", "--to=1"], ["--to=1"], ["--to", ids[0]], [f"--from={ids[0]}"]):
+        assert run(world, *below)[1][0] == told
+    assert run(world, "--from=1", "--to=1") == (0, [told])
+    assert len(shown("--from=2")) == len(shown("--to=3")) == 2
     assert run(world, "--pending") == (0, [f"{world.stream} has no consumer group"])
     status, [line] = run(world, "--from=1m", "--to=1h")
     assert status == 2

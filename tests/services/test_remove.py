@@ -82,7 +82,9 @@ def test_the_receipts_are_removed_where_they_were_furthest(
         "UPDATE receipts_state SET inbox_to = inbox_to + %(now)s, complete_to = inbox_to + %(now)s",
         {"now": now},
     )
-    assert said(world, 0, "receipts", "all").startswith("removed receipts all")
+    there = "not removed: there is no reader receipts receipts; there is group receipts"
+    assert said(world, 1, "receipts", "receipts") == there
+    assert said(world, 0, "group", "receipts").startswith("removed group receipts")
     assert world.connection.execute(NOTED).fetchall() == [("receipts", "all", noted)]
 
 
@@ -165,11 +167,9 @@ def test_a_reader_that_is_running_is_not_removed(world: World, kind: str, sessio
     ],
 )
 def test_receipts_that_any_worker_delivers_are_not_removed(world: World, session: str) -> None:
-    world.connection.execute(SEEN, ["agreed", "receipts", "all", 1])
     with database.connect(world.postgres_url, session):
-        assert said(world, 1, "receipts", "all") == (
-            "not removed: receipts all is running; stop its process first"
-        )
+        for name in (("receipts", "all"), ("group", "receipts")):
+            assert said(world, 1, *name) == "not removed: receipts still run: stop them first"
     assert world.connection.execute(REMOVED).fetchall() == []
 
 

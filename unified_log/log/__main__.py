@@ -38,7 +38,7 @@ import redis
 from unified_log import durations, settings, words
 from unified_log.errors import Refused, in_one_line
 from unified_log.log import LARGEST_ID, Log, lines, pending, places
-from unified_log.log.queries import Query, selected
+from unified_log.log.queries import Query, begins_late, selected
 from unified_log.process import Parser
 
 PROGRAM = "python -m unified_log.log"
@@ -110,6 +110,9 @@ def batches(log: Log, given: argparse.Namespace) -> Iterator[list[str]]:
         return
     within = places.between(given.start, given.end, log.clock)
     query = Query(within, given.type, given.count, reverse=given.reverse, follow=given.follow)
+    if (given.start or given.end) and (first := begins_late(log, within)):
+        earlier = "earlier records are in Postgres, in log_records"
+        print(f"the log begins at {first}: {earlier}", file=sys.stderr)  # noqa: T201
     in_line = lines.as_json if given.json else lines.in_words
     for page in selected(log, query):
         yield [in_line(entry) for entry in page]

@@ -14,6 +14,7 @@ ones, which nothing tells beforehand, is the first page of them larger.
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from unified_log.log.entries import LARGEST_ID, Entry, Invalid, as_numbers, decode
@@ -69,6 +70,23 @@ def selected(log: Log, query: Query) -> Iterator[list[Entry]]:
             yield found
         if left is not None and not (left := left - len(found)):
             return
+
+
+def begins_late(log: Log, within: Range) -> int | None:
+    """The log's first position, where the range begins, or lies, below it: Postgres has the rest.
+
+    Raises redis.RedisError.
+    """
+    position = within.highest if within.lowest is None else within.lowest
+    redis_id = within.first or within.last
+    for entry in log.between(_text(SMALLEST), _text(GREATEST), 1):
+        with suppress(Invalid):
+            record = decode(entry.fields)
+            is_below = position is not None and position <= record.prev
+            if redis_id and redis_id < as_numbers(entry.redis_id):
+                is_below = True
+            return record.id if record.prev and is_below else None
+    return None
 
 
 def _ranged(log: Log, query: Query) -> Iterator[list[Entry]]:

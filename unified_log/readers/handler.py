@@ -78,8 +78,8 @@ class Handler(ABC):
         self.name = name
 
     def __str__(self) -> str:
-        """Its state, for a person, in the line about each batch."""
-        return type(self).__name__
+        """Its state, for a person, in the line about each batch; by default nothing."""
+        return ""
 
     def begin(self) -> None:  # noqa: B027 (many need none)
         """Create the state. In the transaction that creates the checkpoint."""

@@ -55,6 +55,7 @@ class Reader(Generic[H]):
         self._rest: Gap | None = None  # of a gap of which a first part is being healed
         self._view = View(handler.connection, self._types)
         self._taking = Taking(handler, self._view, log.name)
+        self.began = self.at  # where it stood when it was made
 
     @property
     def at(self) -> Place:

@@ -4,6 +4,8 @@ import logging
 from collections import Counter
 from typing import Any
 
+from unified_log.log import START
+from unified_log.readers.checkpoint import Place
 from unified_log.readers.committed import Ignored
 from unified_log.readers.gaps import Healed, HealedSum
 from unified_log.readers.reader import Reader
@@ -17,6 +19,11 @@ logger = logging.getLogger("consumer")
 TERMS_NAMED = 100
 # All are counted; only the first of each term are reported.
 IF_MORE_COME = "If entries_ignored of its checkpoint goes on rising,"
+
+
+def with_state(handler: object) -> str:
+    """A handler's state after a comma, if it has one to show."""
+    return f", {state}" if (state := str(handler)) else ""
 
 
 class Named:
@@ -40,10 +47,18 @@ class Report:
         self._name = name
         self._foreign = Named()
         self._uncommitted = Named()
+        self._began: Place | None = None  # the reader of the last round
+        self._caught_up: int | None = None  # up to where it has, since it began with the log
 
     def __call__(self, done: Round, reader: Reader[Any]) -> None:
         """Report what a round did."""
+        if reader.began is not self._began:  # its first round
+            self._began = reader.began
+            has_read = reader.began.redis_id != START
+            self._caught_up = None if has_read else reader.began.position
         self.news(done, reader)
+        if not done.healed:
+            self._caught_up = None
         self.entries(done)
 
     def entries(self, done: Round) -> None:
@@ -76,13 +91,19 @@ class Report:
         if counted := len(done.records) + HealedSum.of(done.healed).records:
             what = count(counted, reader.handler.RECORD)
             extra = fields(done.traces.values())
-            logger.info("%s up to %d, %s", what, reader.at.position, reader.handler, extra=extra)
+            state = with_state(reader.handler)
+            logger.info("%s up to %d%s", what, reader.at.position, state, extra=extra)
 
     def healed(self, healed: Healed, record: str) -> None:
-        """Report a gap."""
-        logger.warning(
-            "%s healed a gap in the log: %s%s, from position %d to %d",
+        """Report a gap; what the log had trimmed before the reader began is none."""
+        begins = healed.gap.after == self._caught_up
+        if begins:
+            self._caught_up = healed.gap.upto
+        logger.log(
+            logging.INFO if begins else logging.WARNING,
+            "%s %s: %s%s, from position %d to %d",
             self._name,
+            "caught up from the tables" if begins else "healed a gap in the log",
             count(healed.records, record),
             f", {healed.what}" if healed.what else "",
             healed.gap.after + 1,

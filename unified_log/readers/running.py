@@ -16,7 +16,7 @@ from unified_log.log import Log
 from unified_log.readers.crashes import Crashes
 from unified_log.readers.declared import NAME_LENGTH, is_name, require_handler, warn_of_types
 from unified_log.readers.reader import H, Reader
-from unified_log.readers.report import Report
+from unified_log.readers.report import Report, with_state
 from unified_log.readers.round import Round, RoundStep
 from unified_log.waiting import LimitedWarning, Progress, delays
 
@@ -80,7 +80,8 @@ def run(
                 warn_of_types(connection, name, handler.TYPES)
                 is_new = False
             crashes.settle(reader.checkpoint)
-            progress.announce(f"{name} stands at {reader.at.position}, {reader.handler}")
+            state = with_state(reader.handler)
+            progress.announce(f"{name} stands at {reader.at.position}{state}")
             with crashes.noted():
                 rounds(reader, observers, connection, progress, stop, crash_rate)
 
