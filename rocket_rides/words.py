@@ -7,6 +7,7 @@ have 38. Formatting does not round, nor do `copy_abs` and `copy_negate`.
 """
 
 import os
+import shlex
 import sys
 from decimal import Decimal
 
@@ -21,7 +22,8 @@ QUEUED, IN_FLIGHT, WAITING, DELIVERED, DEAD = "queued", "in flight", "waiting", 
 def command(module: str) -> str:
     """A module's command as a person can type it where this process began."""
     near = os.path.relpath(sys.executable)
-    return f"{sys.executable if near.startswith(os.pardir) else near} -m {module}"
+    python = sys.executable if near.startswith(os.pardir) else near
+    return f"{shlex.quote(python)} -m {module}"
 
 
 def metres(distance: Decimal) -> str:

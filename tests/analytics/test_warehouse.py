@@ -1,25 +1,57 @@
 """The warehouse: each ride is in it once, whatever died, and it is checked against Postgres."""
 
-from contextlib import AbstractContextManager, nullcontext
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import date
 from decimal import Decimal
 
 import polars
+import psutil
 import psycopg
 import pytest
 
 from analytics.steps import RunStep
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.entries import RATE
-from tests.support.world import drain
+from tests.support.jobs import SPARK_PATIENCE
+from tests.support.killed_night import java_of
+from tests.support.world import drain, eventually
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
 
 STEPS = [step for step in RunStep if step is not RunStep.PUT_ASIDE]
 
 
-def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books: Books) -> None:
-    """What a process leaves that ends at once is in `test_reconcile_process.py`."""
+def crash(books: Books, step: RunStep, *, full: bool) -> None:
+    with pytest.raises(InjectedCrash), crash_at(step):
+        books.job().run_once(full=full)
+
+
+def kill(books: Books, step: RunStep, *, full: bool) -> None:
+    """A process of its own, by SIGKILL. A full run has its own Java, too, which ends with it."""
+    options = (step.name, "--full") if full else (step.name,)
+    given = {"WAREHOUSE_DIR": books.root} | ({} if full else java_of(books.spark))
+    job = books.world.service("tests.support.killed_night", *options, **given)
+    assert job.process.wait(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
+    eventually(lambda: not of_session(job.process.pid), "the end of its Java")
+
+
+def of_session(leader: int) -> set[int]:
+    """The processes that this one has started, and theirs."""
+    found = set()
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError):
+            found |= {pid} if os.getsid(pid) == leader else set()
+    return found
+
+
+@pytest.mark.parametrize(("place", "die"), [("folder", crash), ("S3", kill)], indirect=["place"])
+def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
+    books_anywhere: Books, die: Callable[..., None]
+) -> None:
+    books = books_anywhere
     books.world.send(*range(1, 8))
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
@@ -27,8 +59,7 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(books
     for step, full in [*((step, False) for step in STEPS), (RunStep.BEFORE_COMMIT, True)]:
         books.world.send("10.001", "20.002")
         books.follow()
-        with pytest.raises(InjectedCrash), crash_at(step):
-            books.run(full=full)
+        die(books, step, full=full)
         books.world.send("30.003")
         books.follow()
         result = books.run()
