@@ -26,7 +26,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
+RELEASE = "SELECT pg_advisory_unlock(%s)"
 # No statement is worth parallel workers.
 SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
 DESCRIPTION = """Check totals, minutes, receipts, the sums of ratings and the outbox against the
@@ -137,7 +138,12 @@ def the_only_run(url: str, cell: int | None = None) -> Iterator[psycopg.Connecti
         revisions.require_schema(connection, cell)
         if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")
-        yield connection
+        try:
+            yield connection
+        finally:
+            # A server may end the session a moment later than who comes next asks for the lock.
+            with suppress(psycopg.Error):
+                connection.execute(RELEASE, [Lock.RECONCILIATION])
 
 
 def writable(name: str) -> Path:
