@@ -107,10 +107,10 @@ def test_it_is_exact_through_kills_a_wiped_log_and_a_restore(
     assert cached.follow(*cached.been[0]) == world.truth[1]
     at_risk = cached.been[-12:]
     eventually(lambda: is_exact(world, tmp_path), "the total of what will be lost")
+    world.postgres.kill()
+    eventually(lambda: "503" in reader.output.read_text(), "a page that is not to be had")
     restore(world, backup, recovery_signal=False)
     world.send(*range(1, 50))  # some of them at positions that others had
-    # The reader has waited while Postgres, and so the API, was away.
     eventually(lambda: is_exact(world, tmp_path), "the exact total of what there is")
-    assert "503" in reader.output.read_text()
     assert {cached.follow(*each) for each in at_risk} == {world.truth[1]}
     api.client.close()
