@@ -25,7 +25,7 @@ from tests.support.attacks import (
     settled,
 )
 from tests.support.books import Books
-from tests.support.jobs import Reconcile
+from tests.support.jobs import SPARK_PATIENCE, Reconcile
 from tests.support.world import PATIENCE, World, eventually
 from unified_log import deadline
 from unified_log.faults import listening
@@ -109,7 +109,8 @@ def slow_from(when: RunStep) -> Iterator[None]:
 
 def freeze(world: World, ended: Event) -> float:
     """Seconds until the run had ended."""
-    eventually(lambda: world.value(READING), "a task that reads")
+    reads = "a task that reads"
+    eventually(lambda: world.value(READING) or ended.is_set(), reads, SPARK_PATIENCE)
     time.sleep(1)  # asked ten times meanwhile, it answers, so the task is waited for
     with frozen(world.postgres):
         began = time.monotonic()
