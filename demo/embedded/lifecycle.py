@@ -118,11 +118,6 @@ class Server(ABC):
         except OSError:
             return False
 
-    @property
-    def has_clients(self) -> bool:
-        """Whether it is known that anybody has a session."""
-        return False
-
     def start(self, stop: Stop | None = None) -> None:
         """Start the server and return when it serves. Gives up when `stop` is requested.
 

@@ -17,7 +17,6 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-import psycopg
 import redis
 from psycopg import sql
 
@@ -42,10 +41,6 @@ INITDB_OPTIONS = [
     "--lc-messages=C",
     "--no-instructions",
 ]
-OTHERS = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
 # These make a server private, and Redis durable, whichever program it is.
 POSTGRES_SETTINGS = {"listen_addresses": "", "port": str(EMBEDDED_PORT)}
 REDIS_SETTINGS = {
@@ -90,16 +85,6 @@ class Postgres(Server):
     @property
     def socket(self) -> Path:
         return self.sockets / f".s.PGSQL.{EMBEDDED_PORT}"
-
-    @property
-    def has_clients(self) -> bool:
-        """Whether anybody has a session."""
-        try:
-            # A frozen server is not waited for.
-            with psycopg.connect(self.url, connect_timeout=2) as connection:  # noqa: TID251
-                return bool(database.one_row(connection.execute(OTHERS))[0])
-        except psycopg.Error:
-            return False
 
     def _initialise(self) -> None:
         """Create the data folder under another name first, so that it is complete or absent."""

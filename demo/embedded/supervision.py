@@ -91,15 +91,13 @@ def _why_never(server: Server, reason: str) -> str:
 
 
 def stop_last(servers: Sequence[Server]) -> None:
-    """Shut the servers down once Postgres' clients have left, who may come again until then.
+    """Shut the servers down, Redis last: Postgres waits by itself until its clients have left.
 
-    Redis is last: it has the same clients. Whoever stays longer is cut off.
+    Redis waits for nobody, and has the same clients. Whoever stays longer is cut off.
     """
     deadline = time.monotonic() + CLIENTS_TIMEOUT
     for server in reversed(servers):
         if server.running:
-            while server.has_clients and time.monotonic() < deadline:
-                time.sleep(POLL)
             server.process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 server.process.wait(max(deadline - time.monotonic(), 0))

@@ -268,7 +268,6 @@ def test_it_stops_after_its_clients_and_tidies_up(ready: Servers) -> None:
         result = client.pgconn.get_result()
         assert result is not None
         assert result.status == psycopg.pq.ExecStatus.TUPLES_OK
-        ready.connect().close()  # as who still has to write down how its work ended
     assert process.wait(PATIENCE) == 0
     assert not ready.settings.socket_dir.exists()
     log = ready.settings.data_dir / "postgres.log"
