@@ -14,6 +14,7 @@ import psycopg
 
 from analytics import closable, closings, evidence, runs
 from analytics.asking import spark_with_deadline
+from analytics.findings import which
 from analytics.freeze import Frozen, freeze
 from analytics.ledger import Ledger
 from analytics.look import Look
@@ -139,14 +140,11 @@ def unlike(rides: Rides, ledger: Ledger, upto: int) -> Iterator[tuple[str, int]]
     """The blocks below a position that are not the same everywhere: a sentence, where it begins."""
     blocks = {block.after: block for block in ledger.blocks if block.after < upto}
     for look in rides.look(evidence.asks([*blocks.values()], (), ledger.position)):
-        block, which = blocks[look.after], f"the rides {look.after + 1} to {look.known}"
+        block = blocks[look.after]
         if look.postgres != look.warehouse:
-            named = ", ".join(str(ride.id) for ride in look.differ.named[:2])
-            what = "ride" if look.differ.rides == 1 else "rides"
-            some = f"{number(look.differ.rides)} of {which} ({what} {named})"
-            yield f"Postgres and the warehouse differ in {some}", look.after
+            yield f"Postgres and the warehouse differ in {which(look)}", look.after
         elif look.postgres != block.digest or _tally(look) != block.tally:
-            yield f"{which} are not those that an earlier run has proven", look.after
+            yield f"{which(look)} are not those that an earlier run has proven", look.after
 
 
 def _tally(look: Look) -> Tally:

@@ -109,18 +109,25 @@ def verdicts(findings: Sequence[Finding], looked_at: Iterable[str]) -> dict[str,
     return told
 
 
+def which(look: "Look") -> str:
+    """The rides of a look that differ: how many, of which, and the first two."""
+    differ = look.differ
+    of = f"the rides {look.after + 1} to {look.known}"
+    if not differ.rides:
+        return of
+    named = " and ".join(str(ride.id) for ride in differ.named[:2])
+    what = "ride" if differ.rides == 1 else "rides"
+    more = f" ({what} {named}{', ...' if differ.rides > 2 else ''})" if named else ""
+    return f"{number(differ.rides)} of {of}{more}"
+
+
 def of_look(kind: str, look: "Look", *, held: bool) -> Finding:
     """Rides on which Postgres and the warehouse disagree."""
     differ = look.differ
-    named = " and ".join(str(ride.id) for ride in differ.named[:2])
-    which = "ride" if differ.rides == 1 else "rides"
-    more = f" ({which} {named}{', ...' if differ.rides > 2 else ''})" if named else ""
-    of = f"the rides {look.after + 1} to {look.known}"
-    whose = f"{number(differ.rides)} of {of}{more}" if differ.rides else of
     about = {
-        RIDES_CHANGED: f"Postgres was changed in {whose}",
-        WAREHOUSE_CHANGED: f"the warehouse was changed in {whose}",
-        RIDES_UNDECIDED: f"nobody agrees on {whose}",
+        RIDES_CHANGED: f"Postgres was changed in {which(look)}",
+        WAREHOUSE_CHANGED: f"the warehouse was changed in {which(look)}",
+        RIDES_UNDECIDED: f"nobody agrees on {which(look)}",
     }[kind]
     if not held:
         about += ": read again from Postgres"
