@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
 
 import pytest
 
@@ -17,7 +16,8 @@ from tests.support.attacks import (
     standing,
 )
 from tests.support.books import MILLIMETRE, Books
-from tests.support.completed_runs import REASON, approve, last_run
+from tests.support.completed_runs import REASON, last_run
+from tests.support.jobs import approve
 from tests.support.world import World
 
 # With their receipts, as somebody who is asked to forget a customer would do it.
@@ -29,9 +29,8 @@ CHANGE_A_RIDE = """
     UPDATE rides SET distance = 7.007, created_at = created_at - interval '1 day'
     WHERE id = 100007
 """
-LENGTHEN_A_RIDE = "UPDATE rides SET distance = distance + 1 WHERE id = 100007"
-SHORTEN_IT_AGAIN = "UPDATE rides SET distance = distance - 1 WHERE id = 100007"
-ONE_MORE = "DELETE FROM rides WHERE id = 200001"
+LENGTHEN = "UPDATE rides SET distance = distance + 1 WHERE id IN ({})"
+SHORTEN = LENGTHEN.replace("+", "-")
 USED_BY = "SELECT used_by FROM approvals"
 WITHOUT_PACKAGES = f"""
 import runpy, sys
@@ -48,13 +47,11 @@ def held(books: Books, *statements: str) -> int:
     return last_run(books.world).id
 
 
-def refused(world: World, run: int, options: Sequence[str]) -> str:
-    """Fails if that run may be approved; returns the sentence that says why."""
+def refused(world: World, run: int, *options: str) -> None:
+    """Fails if that run may be approved."""
     refusal = approve(world, run, *options)
-    assert (refusal.status, refusal.said) == (2, "")
-    [line] = refusal.wrong.splitlines()
+    assert (refusal.status, refusal.said, refusal.wrong.count("\n")) == (2, "", 1)
     assert world.value("SELECT count(*) FROM approvals") == 0
-    return line
 
 
 def test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for_a_reason(
@@ -63,11 +60,11 @@ def test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for
     world = books.world
     first = held(books, DELETE_RIDES)
     for number in (first - 1, first + 1, 999):  # the one that agreed, and two that there are not
-        refused(world, number, REASON)
-    for options in (["--reason", ""], ["--reason", " \t"]):
-        refused(world, first, options)
+        refused(world, number, *REASON)
+    for reason in ("", " \t"):
+        refused(world, first, "--reason", reason)
     assert books.run().status == "held"
-    refused(world, first, REASON)
+    refused(world, first, *REASON)
     # Without a package of the reconciliation: a person does it wherever the services run.
     command = [sys.executable, "-c", WITHOUT_PACKAGES, str(first + 1), *REASON]
     at = {"DATABASE_URL": world.postgres_url}
@@ -99,26 +96,22 @@ def test_once_approved_the_rides_are_taken_from_postgres_and_then_all_agrees(
 
 @pytest.mark.proves("approved")
 def test_an_approval_of_what_has_changed_since_is_not_used(books: Books) -> None:
-    run = held(books, DELETE_RIDES)
+    """Nor of what is found once more, after a run that found nothing: nobody has said that."""
+    run = held(books, LENGTHEN.format(100_007))
     assert approve(books.world, run, *REASON).status == 0
-    by_hand(books.world, ONE_MORE)
-    before = standing(books)
-    assert books.run().status == "held"
-    assert standing(books) == before
-    assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
+    finds(books, SHORTEN.format(100_007), "agreed")
+    finds(books, LENGTHEN.format(100_007), "held")
+    assert approve(books.world, run + 2, *REASON).status == 0
+    finds(books, LENGTHEN.format(200_001), "held")
+    assert books.world.connection.execute(USED_BY).fetchall() == [(None,)] * 2
 
 
-def test_an_approval_ends_with_a_run_that_finds_nothing(books: Books) -> None:
-    """Whoever approved what was found then has said nothing of the same, found later."""
-    run = held(books, LENGTHEN_A_RIDE)
-    assert approve(books.world, run, *REASON).status == 0
-    by_hand(books.world, SHORTEN_IT_AGAIN)
-    assert books.run().status == "agreed"
-    by_hand(books.world, LENGTHEN_A_RIDE)
+def finds(books: Books, change: str, status: str) -> None:
+    """Somebody changes rides, and a run that finds this does nothing."""
+    by_hand(books.world, change)
     before = standing(books)
-    assert books.run().status == "held"
+    assert books.run().status == status
     assert standing(books) == before
-    assert books.world.connection.execute(USED_BY).fetchall() == [(None,)]
 
 
 def test_an_approval_is_used_once(books: Books) -> None:

@@ -1,9 +1,7 @@
 """`python -m analytics.close`: it closes what is the same everywhere, and refuses all else."""
 
-from collections.abc import Callable
 from decimal import Decimal
 from hashlib import sha256
-from typing import NamedTuple
 
 import pytest
 
@@ -11,7 +9,7 @@ from analytics.steps import RunStep
 from rocket_rides.locks import Lock
 from tests.support.attacks import alter_in_file, by_hand, named_ledger
 from tests.support.books import Books
-from tests.support.jobs import Reconcile
+from tests.support.jobs import closing
 from tests.support.periods import DAYS, three_days
 from tests.support.world import transaction
 from unified_log.faults import listening
@@ -52,9 +50,7 @@ UPTO = [
 ]
 
 
-def test_a_closing_is_the_sum_and_the_digest_of_all_rides_up_to_there(
-    days: Books, closing: Reconcile
-) -> None:
+def test_a_closing_is_the_sum_and_the_digest_of_all_rides_up_to_there(days: Books) -> None:
     expected = []
     for number, (said, position) in enumerate(UPTO, 1):
         done = closing(days.world, "--upto", said)
@@ -65,12 +61,6 @@ def test_a_closing_is_the_sum_and_the_digest_of_all_rides_up_to_there(
     verified = closing(days.world, "--verify")
     assert (verified.status, verified.wrong) == (0, "")
     assert "in Postgres and in the warehouse" in verified.said
-
-
-class Refusal(NamedTuple):
-    upto: str
-    says: str
-    before: Callable[[Books], object] = lambda _: None
 
 
 # What somebody does, how it is undone, and what is said.
@@ -99,57 +89,50 @@ WHEN = [
 ]
 
 
-def held(books: Books) -> None:
-    by_hand(books.world, "UPDATE rides SET distance = 7 WHERE id = 4")
-    assert books.run().status == "held"
+def test_only_what_is_right_and_old_and_past_what_is_closed_is_closed(days: Books) -> None:
+    """Nothing is, beside another run, or a repair that begins while all is read.
 
-
-REFUSALS = {
-    "an open finding": Refusal(DAYS[1], "run 2 has found something: Postgres was changed", held),
-    "a ride that was altered in the warehouse": Refusal(
-        "100004",
-        "Postgres and the warehouse differ in 1 of the rides 100001 to 200000 (ride 100004)",
-        lambda books: alter_in_file(books, 100_004, 1),
-    ),
-    "a ledger that was altered": Refusal(
-        DAYS[1],
-        "the warehouse is not as the last run left it",
-        lambda books: named_ledger(books)[1].write_text("{}"),
-    ),
-}
-
-
-def test_only_what_is_right_and_old_and_past_what_is_closed_is_closed(
-    days: Books, closing: Reconcile
-) -> None:
-    """Nothing is, beside another run."""
+    One that begins later reopens what was closed.
+    """
     with transaction(days.world) as running:
         running.execute("SELECT pg_advisory_lock(%s)", [Lock.RECONCILIATION])
-        is_refused(days, closing, DAYS[0], "not closed: another run is in progress")
+        is_refused(days, DAYS[0], "not closed: another run is in progress")
     for change, undone, says in CHANGES:
         by_hand(days.world, change)
-        is_refused(days, closing, DAYS[1], says)
+        is_refused(days, DAYS[1], says)
         by_hand(days.world, undone)
+    alter_in_file(days, 100_004, 1)
+    is_refused(days, "100004", "differ in 1 of the rides 100001 to 200000 (ride 100004)")
+    alter_in_file(days, 100_004, -1)
+    _, ledger = named_ledger(days)
+    right = ledger.read_bytes()
+    ledger.write_text("{}")
+    is_refused(days, DAYS[1], "the warehouse is not as the last run left it")
+    ledger.write_bytes(right)
     by_hand(days.world, "INSERT INTO rides (id, distance) VALUES (200011, 7)")  # no run has read it
     for when, says in WHEN:
-        is_refused(days, closing, when, says)
+        is_refused(days, when, says)
     by_hand(days.world, "DELETE FROM rides WHERE id = 200011")
+    is_refused(days, DAYS[0], "younger than IDEMPOTENCY_DAYS", IDEMPOTENCY_DAYS="36000")
     assert closing(days.world, "--upto", DAYS[1]).status == 0
     for when, position in ((DAYS[1], 200_000), (DAYS[0], 100_000)):
         says = f"closing 1 is up to position 200000, and this would be up to {position}"
-        is_refused(days, closing, when, says)
-    # At last, as this setting stays. With the default, 30, that was closed.
-    is_refused(days, closing, DAYS[0], "younger than IDEMPOTENCY_DAYS", IDEMPOTENCY_DAYS="36000")
+        is_refused(days, when, says)
+    by_hand(days.world, CHANGES[0][0])
+    assert days.run().status == "held"
+    is_refused(days, DAYS[2], "run 2 has found something: Postgres was changed")
+    by_hand(days.world, CHANGES[0][1])
+    assert days.run().agrees
+
+    def begin_a_repair(step: object) -> None:
+        if step is RunStep.BEFORE_COMMIT:
+            leaders_term.revoke(days.world.connect(), 200_010)
+
+    with listening(begin_a_repair):
+        is_refused(days, DAYS[2], "stranded rides were counted meanwhile")
 
 
-@pytest.mark.parametrize("why", REFUSALS)
-def test_what_is_not_right_is_not_closed(days: Books, closing: Reconcile, why: str) -> None:
-    refusal = REFUSALS[why]
-    refusal.before(days)
-    is_refused(days, closing, refusal.upto, refusal.says)
-
-
-def is_refused(books: Books, closing: Reconcile, when: str, says: str, **settings: str) -> None:
+def is_refused(books: Books, when: str, says: str, **settings: str) -> None:
     """Fails unless one sentence says why, and nothing is closed."""
     before = books.world.value(ROWS)
     done = closing(books.world, "--upto", when, **settings)
@@ -157,14 +140,3 @@ def is_refused(books: Books, closing: Reconcile, when: str, says: str, **setting
     [line] = done.wrong.splitlines()
     assert says in line
     assert books.world.value(ROWS) == before
-
-
-def test_beside_a_repair_of_the_log_nothing_is_closed(days: Books, closing: Reconcile) -> None:
-    """One that begins while all is read. One that begins later reopens what was closed."""
-
-    def begin_a_repair(step: object) -> None:
-        if step is RunStep.BEFORE_COMMIT:
-            leaders_term.revoke(days.world.connect(), 200_010)
-
-    with listening(begin_a_repair):
-        is_refused(days, closing, DAYS[1], "stranded rides were counted meanwhile")

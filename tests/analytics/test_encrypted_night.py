@@ -7,7 +7,7 @@ import pytest
 
 from migrations import upgrade
 from rocket_rides.settings import Settings
-from tests.support.jobs import Reconcile
+from tests.support.jobs import reconcile
 from tests.support.secure import Secure
 from tests.support.world import World, catch_up, drain
 
@@ -23,7 +23,7 @@ def world(secure: Secure, tmp_path: Path) -> Iterator[World]:
 
 @pytest.mark.usefixtures("spark")
 def test_the_owner_of_the_schema_reconciles_and_whoever_may_only_read_checks(
-    world: World, secure: Secure, reconcile: Reconcile
+    world: World, secure: Secure
 ) -> None:
     world.take("1.001", "2.002", "3.003")
     drain(world.streamer())

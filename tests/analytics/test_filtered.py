@@ -13,7 +13,7 @@ from analytics.steps import RunStep
 from rocket_rides.settings import PROJECT
 from tests.support.attacks import by_hand, settled, standing
 from tests.support.books import Books
-from tests.support.jobs import Reconcile
+from tests.support.jobs import reconcile
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
 
@@ -45,7 +45,6 @@ def as_reconciler(books: Books) -> Iterator[dict[str, str]]:
 )
 def test_a_policy_ends_the_run_of_the_documented_role(
     books: Books,
-    reconcile: Reconcile,
     as_reconciler: dict[str, str],
     tables: Iterable[str],
     known: bool,
@@ -64,13 +63,11 @@ def test_a_policy_ends_the_run_of_the_documented_role(
             POLICY.format(table, TABLES[table]),
             f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         )
-        refused(books, reconcile, table, as_reconciler, known=known)
+        refused(books, table, as_reconciler, known=known)
         by_hand(books.world, f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
 
 
-def refused(
-    books: Books, reconcile: Reconcile, table: str, settings: dict[str, str], *, known: bool = True
-) -> None:
+def refused(books: Books, table: str, settings: dict[str, str], *, known: bool = True) -> None:
     """Fails unless a run of each kind says one sentence, with the table, and changes nothing."""
     before = standing(books) if known else None
     runs = books.world.value("SELECT count(*) FROM reconciliations")
@@ -87,7 +84,7 @@ def refused(
 
 
 @pytest.mark.proves("plain")
-def test_a_view_in_front_of_a_table_ends_the_run(books: Books, reconcile: Reconcile) -> None:
+def test_a_view_in_front_of_a_table_ends_the_run(books: Books) -> None:
     settled(books)
     by_hand(
         books.world,
@@ -96,7 +93,7 @@ def test_a_view_in_front_of_a_table_ends_the_run(books: Books, reconcile: Reconc
     )
     for table, number in READ.items():
         by_hand(books.world, VIEW.format(table, number))
-        refused(books, reconcile, table, {})
+        refused(books, table, {})
         by_hand(books.world, f"DROP VIEW elsewhere.{table}")
 
 

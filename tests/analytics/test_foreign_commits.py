@@ -26,7 +26,7 @@ from tests.support.attacks import (
 )
 from tests.support.books import Books
 from tests.support.completed_runs import last_run, statuses
-from tests.support.jobs import Reconcile
+from tests.support.jobs import reconcile
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
 
@@ -73,7 +73,7 @@ def _schema(books: Books) -> pa.Schema:
 
 
 def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again(
-    books: Books, reconcile: Reconcile
+    books: Books,
 ) -> None:
     """One version does not say what it is."""
     settled(books)
@@ -96,7 +96,11 @@ def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again
     assert reconcile(books.world).status == 0
 
 
-def test_files_that_another_writer_has_only_united_are_read_on(books: Books) -> None:
+def test_what_another_writer_has_only_rearranged_is_read_on(books: Books) -> None:
+    """It says that it changed no rides. Files without statistics, one or all, are replaced.
+
+    So are rides without ids: no block has them, so nobody would compare them.
+    """
     settled(books)
     books.world.send(5)
     all_have_counted(books)
@@ -109,29 +113,21 @@ def test_files_that_another_writer_has_only_united_are_read_on(books: Books) -> 
         result = books.run(**options)
         assert (result.status, result.notes) == ("agreed", [])
         assert in_warehouse(books) == in_postgres(books)
-
-
-def test_files_without_statistics_are_replaced_by_postgres_rides(books: Books) -> None:
-    """As an OPTIMIZE may leave them, one or all: it says that it changed no rides."""
-    settled(books)
     for which in (slice(0, 1), slice(None)):
         rearrange(books, which)
-        result = books.run()
-        [note] = result.notes
-        assert (result.status, "has no statistics): it is rebuilt" in note) == ("agreed", True)
-        assert in_warehouse(books) == in_postgres(books)
+        is_rebuilt(books, "has no statistics")
+    [row] = delta(books).to_pyarrow_table().slice(0, 1).to_pylist()
+    rows = [row | {"id": id_} for id_ in (None, 100_004)]
+    write_deltalake(delta(books), pa.Table.from_pylist(rows, _schema(books)), mode="append")
+    is_rebuilt(books, "has rides without ids")
     again = books.run()
     assert (again.status, again.notes) == ("agreed", [])
 
 
-def test_rides_without_ids_do_not_stay_in_the_warehouse(books: Books) -> None:
-    """No block has them, so nobody would compare them."""
-    settled(books)
-    [row] = delta(books).to_pyarrow_table().slice(0, 1).to_pylist()
-    rows = [row | {"id": id_} for id_ in (None, 100_004)]
-    write_deltalake(delta(books), pa.Table.from_pylist(rows, _schema(books)), mode="append")
-    [note] = books.run().notes
-    assert "has rides without ids): it is rebuilt" in note
+def is_rebuilt(books: Books, why: str) -> None:
+    result = books.run()
+    [note] = result.notes
+    assert f"{why}): it is rebuilt" in note
     assert in_warehouse(books) == in_postgres(books)
 
 

@@ -51,18 +51,6 @@ def test_a_ride_that_is_changed_before_any_run_has_read_it_resets_nobody(
     nothing_is_asked_for(books, {"total_held"})
 
 
-def test_a_total_that_has_come_to_some_of_the_fresh_rides_is_no_witness_of_the_others(
-    books: Books,
-) -> None:
-    settled(books)
-    books.world.send(5)
-    books.caught_up("consumer1")
-    ride = books.world.send(6, 7)[0]
-    all_have_counted(books, "consumer0")
-    by_hand(books.world, ALTER.format(ride))
-    nothing_is_asked_for(books, {"total_held"})
-
-
 def test_a_reset_takes_in_no_ride_that_nobody_confirms(books: Books) -> None:
     """What was changed cancels where the other total stands; a reset would lead beyond that."""
     settled(books)

@@ -25,7 +25,7 @@ from tests.support.attacks import (
     settled,
 )
 from tests.support.books import Books
-from tests.support.jobs import SPARK_PATIENCE, Reconcile
+from tests.support.jobs import SPARK_PATIENCE, reconcile
 from tests.support.world import PATIENCE, World, eventually
 from unified_log import deadline
 from unified_log.faults import listening
@@ -68,7 +68,6 @@ def signalled(server: Postgres, number: signal.Signals) -> set[str]:
 def test_a_run_does_not_wait_for_a_server_that_froze_while_tasks_read(
     own_world: World,
     spark: "SparkContext",
-    reconcile: Reconcile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """New rides, and those that are read again. The next run finds nothing amiss."""

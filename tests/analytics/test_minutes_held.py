@@ -11,7 +11,8 @@ from tests.support.attacks import (
     settled,
 )
 from tests.support.books import Books
-from tests.support.completed_runs import REASON, approve, last_run
+from tests.support.completed_runs import REASON, last_run
+from tests.support.jobs import approve
 from tests.support.rollup import exact, hurry, kept, lead
 
 MOVE_THE_NEWEST = """

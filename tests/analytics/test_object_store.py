@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
@@ -12,17 +13,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics import parquet
-from analytics.ledger import Ledger
+from analytics.ledger import Broken, Ledger
 from analytics.pieces import Piece
 from analytics.steps import RunStep
 from analytics.store import refusal
 from analytics.warehouse import Warehouse
 from demo.embedded.servers import Postgres, Redis
-from tests.support.attacks import all_have_counted, by_hand, settled
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.clusters import fresh_world
-from tests.support.completed_runs import last_run
-from tests.support.jobs import Reconcile
+from tests.support.jobs import reconcile
 from tests.support.object_stores import (
     ACCOUNT,
     ACCOUNT_KEY,
@@ -31,7 +30,17 @@ from tests.support.object_stores import (
     root_of,
     s3_server,
 )
-from tests.support.warehouse import DAY_ONE, METRE, OWNER, nights, table, write
+from tests.support.warehouse import (
+    DAY_ONE,
+    METRE,
+    OWNER,
+    content,
+    held,
+    night,
+    nights,
+    table,
+    write,
+)
 from tests.support.world import World, eventually
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
@@ -52,15 +61,17 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return root_of(tmp_path if request.param == "folder" else request.getfixturevalue("bucket"))
 
 
+SUMS = polars.len(), polars.n_unique("id"), polars.sum("distance")
 everywhere = pytest.mark.parametrize("root", ["folder", "S3", "Azure"], indirect=True)
 
 
 def test_a_night_in_an_object_store_has_each_ride_once_and_other_engines_read_it(
     books: Books, root: str
 ) -> None:
+    """What another writer adds there is told, and read again."""
     books.url = root
-    books.add_many(30_000, at="timestamptz '2026-01-01 12:00+00'")
-    books.claim("consumer0", 20_000, drift=MILLIMETRE)
+    books.add_many(300, at="timestamptz '2026-01-01 12:00+00'")
+    books.claim("consumer0", 200, drift=MILLIMETRE)
     books.follow()
     assert [c.drift for c in books.run(check=True).consumers] == [MILLIMETRE, 0]
     assert books.warehouse.table.delta is None
@@ -68,40 +79,30 @@ def test_a_night_in_an_object_store_has_each_ride_once_and_other_engines_read_it
     books.world.send("1.001", 2, 3)
     result = books.run()
     assert (result.new, result.mismatches) == (tally(3, Decimal("6.001")), [])
+    rides = DeltaTable(f"{root}/rides")
+    write_deltalake(rides, rides.to_pyarrow_table().slice(0, 1), mode="append")
+    run = reconcile(books.world, WAREHOUSE_DIR=root)
+    assert (run.status, run.wrong) == (1, "")
+    assert f"version {rides.version()}" in run.said
     assert books.run(full=True).published
     engine = duckdb.connect()
     engine.register("rides", DeltaTable(f"{root}/rides").to_pyarrow_dataset())
-    [found] = polars.scan_delta(f"{root}/rides").select(
-        polars.len(), polars.n_unique("id"), polars.sum("distance")
-    ).collect().rows()  # fmt: skip
+    scanned = polars.scan_delta(f"{root}/rides")
+    [found] = scanned.select(*SUMS).collect().rows()
     sums = "SELECT count(*), count(DISTINCT id), sum(distance) FROM rides"
     assert [found] == engine.execute(sums).fetchall()
     assert found == books.in_warehouse() == books.in_postgres()
-
-
-def test_what_another_writer_has_changed_in_an_object_store_is_told_and_read_again(
-    books: Books, bucket: Path, reconcile: Reconcile
-) -> None:
-    books = Books(books.world, books.spark, root_of(bucket), bucket)
-    settled(books)
-    rides = DeltaTable(f"{books.root}/rides")
-    write_deltalake(rides, rides.to_pyarrow_table().slice(0, 1), mode="append")
-    run = reconcile(books.world, WAREHOUSE_DIR=books.root)
-    assert (run.status, run.wrong) == (1, "")
-    assert f"version {rides.version()}" in run.said
-    assert books.in_warehouse() == books.in_postgres()
-    by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
-    all_have_counted(books)
-    assert reconcile(books.world, WAREHOUSE_DIR=books.root).status == 1
-    assert last_run(books.world).held >= {"rides_changed"}
+    by_day = dict(scanned.group_by("day").agg(polars.len()).collect().rows())
+    assert (by_day[date(2026, 1, 1)], len(by_day)) == (300, 2)
 
 
 def test_what_the_store_refuses_to_read_is_not_called_damaged(
-    books: Books, s3: Path, bucket: Path, reconcile: Reconcile
+    books: Books, s3: Path, bucket: Path
 ) -> None:
     """Nor is it rebuilt: it may be whole."""
     books = Books(books.world, books.spark, root_of(bucket), bucket)
-    settled(books)
+    books.world.send(1, 2, 3)
+    books.run()
     log = sorted((books.rides_on_disk / "_delta_log").iterdir())
     refused = s3 / ".unreadable"
     for unreadable in ("_delta_log/*.checkpoint.parquet", "day=*/*"):
@@ -148,15 +149,10 @@ def test_a_store_that_no_longer_gives_out_a_log_is_not_reached(s3: Path, bucket:
     assert opened.committed_run()
 
 
-def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(
-    books_anywhere: Books,
-) -> None:
+def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(place: Path) -> None:
     """However many of its files are aside by then; none of them is lost."""
-    books = books_anywhere
-    for distance in (1, 2, 3):
-        books.world.send(distance)
-        books.run()
-    log = books.rides_on_disk / "_delta_log"
+    total = nights(place, 3).total
+    log = place / "rides/_delta_log"
     for path in log.glob("*checkpoint*"):
         path.unlink()
     versions = {path.name: path.read_bytes() for path in sorted(log.glob("*.json"))}
@@ -164,17 +160,18 @@ def test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run(
     (log / broken).write_bytes(b"{")
     for left in (len(others), len(others) - 1):
         with pytest.raises(InjectedCrash), crash_at(RunStep.PUT_ASIDE):
-            books.run(full=True)
+            night(place, Ledger(), (DAY_ONE, [1]))
         assert sorted(path.name for path in log.glob("*.json")) == [*versions][: left + 1]
-    books.follow()
-    assert books.run().agrees
-    assert books.in_warehouse() == books.in_postgres()
-    aside = {path.name: path.read_bytes() for path in books.rides_on_disk.glob("_broken/*/*")}
+        with pytest.raises(Broken):
+            held(place)
+    rebuilt = night(place, Ledger(), (DAY_ONE, [*range(1, total.rides + 1)]))
+    assert content(place) == rebuilt.total == total
+    aside = {path.name: path.read_bytes() for path in (place / "rides").glob("_broken/*/*")}
     assert aside == versions | {broken: b"{"}
 
 
 def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why(
-    books: Books, postgres: Postgres, redis: Redis, bucket: Path, reconcile: Reconcile
+    books: Books, postgres: Postgres, redis: Redis, bucket: Path
 ) -> None:
     """The other commits when all is ready for the commit here."""
     root = root_of(bucket)
@@ -204,11 +201,11 @@ def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why
 @pytest.mark.proves("anywhere")
 def test_of_eight_who_commit_at_once_one_wins(root: str) -> None:
     """To an empty warehouse, and to one that has rides."""
-    for held in (Ledger(), Ledger().extended(9, [Piece(9, 9, 1, METRE)])):
-        run = int(bool(held.position))
+    for base in (Ledger(), Ledger().extended(9, [Piece(9, 9, 1, METRE)])):
+        run = int(bool(base.position))
         racers = [Warehouse(root) for _ in range(8)]
         assert {each.table.run for each in racers} == {run}
-        assert winners(racers, held) == 1
+        assert winners(racers, base) == 1
         left = Warehouse(root).table
         assert (left.run, len(left.files())) == (run + 1, run + 1)
 
@@ -251,9 +248,7 @@ def test_who_creates_a_table_too_late_commits_nothing(
         assert len(Warehouse("s3://bucket/here").table.files()) == 1
 
 
-def test_a_store_that_takes_a_version_twice_is_refused(
-    world: World, reconcile: Reconcile, tmp_path: Path
-) -> None:
+def test_a_store_that_takes_a_version_twice_is_refused(world: World, tmp_path: Path) -> None:
     with s3_server(tmp_path / "s3", "--takes-twice", "--slow") as variables:
         (tmp_path / "s3" / "bucket").mkdir()
         run = reconcile(world, WAREHOUSE_DIR="s3://bucket/here", **variables)
@@ -283,27 +278,21 @@ REFUSALS = [
 
 
 @pytest.mark.usefixtures("s3", "java")
-@pytest.mark.parametrize(("root", "given", "reason"), REFUSALS)
 def test_a_place_that_can_not_be_reached_is_status_2_and_one_line_without_a_secret(
     world: World,
-    reconcile: Reconcile,
-    root: str,
-    given: dict[str, str],
-    reason: str,
 ) -> None:
-    for options in ([], ["--check"]):  # which does not try to write there
-        run = reconcile(world, *options, WAREHOUSE_DIR=root, **given)
-        assert (run.status, run.said) == (2, "")
-        [line] = run.wrong.splitlines()
-        assert line.startswith("not reconciled: ")
-        assert reason in line
-        assert SECRET not in line
+    for root, given, reason in REFUSALS:
+        for options in ([], ["--check"]):  # which does not try to write there
+            run = reconcile(world, *options, WAREHOUSE_DIR=root, **given)
+            assert (run.status, run.said) == (2, "")
+            [line] = run.wrong.splitlines()
+            assert line.startswith("not reconciled: ")
+            assert reason in line
+            assert SECRET not in line
 
 
 @pytest.mark.parametrize("key", [ACCOUNT_KEY[::-1].strip("="), "bm90IHRoZSBvbmU="])
-def test_a_wrong_key_of_azures_is_in_no_message(
-    world: World, reconcile: Reconcile, container: str, key: str
-) -> None:
+def test_a_wrong_key_of_azures_is_in_no_message(world: World, container: str, key: str) -> None:
     run = reconcile(world, WAREHOUSE_DIR=container, AZURE_STORAGE_ACCOUNT_KEY=key)
     assert (run.status, run.said) == (2, "")
     assert len(run.wrong.splitlines()) == 1

@@ -20,7 +20,7 @@ from rocket_rides import telemetry
 from rocket_rides.locks import Lock
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.collector import Collector
-from tests.support.jobs import SPARK_PATIENCE, Reconcile
+from tests.support.jobs import SPARK_PATIENCE, reconcile
 from tests.support.object_stores import root_of
 from tests.support.world import World, eventually, transaction
 
@@ -89,7 +89,6 @@ def no_spark(_master: str) -> NoReturn:
 @pytest.mark.parametrize(("prepare", "reason"), REFUSALS)
 def test_what_keeps_the_job_from_running_is_status_2_and_one_line_before_spark_starts(
     world: World,
-    reconcile: Reconcile,
     monkeypatch: pytest.MonkeyPatch,
     prepare: Callable[[World], dict[str, str]],
     reason: str,
@@ -102,9 +101,7 @@ def test_what_keeps_the_job_from_running_is_status_2_and_one_line_before_spark_s
     assert reason in line
 
 
-def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(
-    world: World, reconcile: Reconcile
-) -> None:
+def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(world: World) -> None:
     run = reconcile(world, "--json", "/nowhere/result.json")
     assert run.status == 2
     assert "/nowhere/result.json can't be written" in run.wrong
@@ -146,7 +143,7 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
 
 
 def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
-    books: Books, reconcile: Reconcile, tmp_path: Path
+    books: Books, tmp_path: Path
 ) -> None:
     books.world.send(1, 2, 3)
     books.claim("consumer0", 1, drift=MILLIMETRE)
@@ -167,9 +164,7 @@ def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
     assert repaired.said.splitlines()[-1] == "All totals agree."
 
 
-def test_a_night_is_a_trace_with_its_stages(
-    books: Books, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_is_a_trace_with_its_stages(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "_exporter", None)  # again, afterwards
     books.world.send(1, 2, 3)
     with Collector() as collector:
@@ -185,9 +180,7 @@ def test_a_night_is_a_trace_with_its_stages(
     assert {span.trace for span in found} == {night.trace}
 
 
-def test_a_result_that_cannot_be_written_is_still_the_result(
-    books: Books, reconcile: Reconcile
-) -> None:
+def test_a_result_that_cannot_be_written_is_still_the_result(books: Books) -> None:
     books.world.send(1)
     books.claim("consumer0", 0, drift=MILLIMETRE)
     books.claim("witness", 1)

@@ -19,7 +19,7 @@ from tests.support.attacks import (
 )
 from tests.support.books import Books
 from tests.support.completed_runs import last_run, statuses
-from tests.support.jobs import Reconcile
+from tests.support.jobs import reconcile
 
 NIGHTS = 3
 PUT = "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE"
@@ -91,11 +91,9 @@ def said_by(rides: dict[int, dict[str, Any]], witness: str) -> dict[int, Taken |
     }
 
 
-def test_one_altered_ride_is_status_1_on_each_night_and_new_rides_go_on(
-    books: Books, reconcile: Reconcile
-) -> None:
+def test_one_altered_ride_is_status_1_on_each_night_and_new_rides_go_on(books: Books) -> None:
     """It lies in one of many blocks. The first night reads all of them, the others some."""
-    settled(books, blocks=20)
+    settled(books, blocks=12)
     by_hand(books.world, "UPDATE rides SET distance = 7 WHERE id = 500005")
     before, ends = standing(books), []
     for night in range(NIGHTS):

@@ -2,12 +2,10 @@
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
-import polars
 import psutil
 import psycopg
 import pytest
@@ -17,16 +15,12 @@ from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.entries import RATE
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.killed_night import java_of
+from tests.support.object_stores import root_of
 from tests.support.world import drain, eventually
 from unified_log.errors import Unavailable
-from unified_log.faults import InjectedCrash, crash_at, listening
+from unified_log.faults import listening
 
 STEPS = [step for step in RunStep if step is not RunStep.PUT_ASIDE]
-
-
-def crash(books: Books, step: RunStep, *, full: bool) -> None:
-    with pytest.raises(InjectedCrash), crash_at(step):
-        books.job().run_once(full=full)
 
 
 def kill(books: Books, step: RunStep, *, full: bool) -> None:
@@ -47,11 +41,11 @@ def of_session(leader: int) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize(("place", "die"), [("folder", crash), ("S3", kill)], indirect=["place"])
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
-    books_anywhere: Books, die: Callable[..., None]
+    books: Books, bucket: Path
 ) -> None:
-    books = books_anywhere
+    """In an object store. That each step is on disk before the next is in `test_table.py`."""
+    books = Books(books.world, books.spark, root_of(bucket), bucket)
     books.world.send(*range(1, 8))
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
@@ -59,7 +53,7 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     for step, full in [*((step, False) for step in STEPS), (RunStep.BEFORE_COMMIT, True)]:
         books.world.send("10.001", "20.002")
         books.follow()
-        die(books, step, full=full)
+        kill(books, step, full=full)
         books.world.send("30.003")
         books.follow()
         result = books.run()
@@ -83,31 +77,6 @@ def test_a_night_reads_the_new_rides_only(books: Books) -> None:
     assert result.new == tally(2, 9)
     assert result.total == tally(5, 15)  # of what was there, only the warehouse was asked
     assert books.in_warehouse() == (3, 3, Decimal(6))
-
-
-def test_a_ride_changed_by_hand_is_held_and_what_lies_outside_of_its_block_goes_on(
-    books: Books,
-) -> None:
-    books.add_many(150_000, at="timestamptz '2026-01-01 12:00+00'")
-    books.claim("before the change", 130_000)
-    books.run()
-    books.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 120000")
-    changed = 7 - (1 + Decimal(120_000 % 977)) / 1000
-    books.world.send(1, 2)
-    books.claim("far behind", 12_345, drift=MILLIMETRE)
-    books.claim("witness", 150_002, drift=-changed)  # it has counted what was there before
-    for full in (False, True):
-        result = books.run(full=full)
-        assert (result.status, result.published) == ("held", not full)
-        [mismatch] = result.mismatches
-        assert (mismatch.after, mismatch.upto) == (100_000, 150_000 + 2 * full)
-        assert mismatch.postgres.distance - mismatch.warehouse.distance == changed
-        assert {c.name: c.drift for c in result.consumers} == {
-            "before the change": 0, "far behind": MILLIMETRE, "witness": 0,
-        }  # fmt: skip
-        assert result.resets == ["far behind"] * (not full)
-        assert books.in_warehouse()[0] == 150_002
-        assert books.in_postgres()[2] - books.in_warehouse()[2] == changed
 
 
 def test_rides_of_a_later_block_than_the_one_in_which_a_run_ended_agree_for_ever_after(
@@ -149,20 +118,6 @@ def test_a_broken_log_is_told_and_all_is_rebuilt(books: Books) -> None:
     assert result.total == result.new == tally(3, 6)
     assert books.in_warehouse() == books.in_postgres()
     assert books.run().notes == []
-
-
-def test_another_engine_that_reads_delta_tables_finds_the_same_rides(books: Books) -> None:
-    """It has a reader of its own."""
-    books.add_many(30_000, at="timestamptz '2026-01-01 12:00+00'")
-    books.run()
-    books.world.send(1, 2, "0.001", "999999.999")
-    books.run()
-    rides = polars.scan_delta(str(books.rides_on_disk))
-    sums = polars.len(), polars.n_unique("id"), polars.sum("distance")
-    [found] = rides.select(*sums).collect().rows()
-    assert found == books.in_warehouse() == books.in_postgres()
-    by_day = rides.group_by("day").agg(polars.len()).collect()
-    assert dict(by_day.rows())[date(2026, 1, 1)] == 30_000
 
 
 def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:

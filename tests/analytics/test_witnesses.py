@@ -98,6 +98,9 @@ def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> N
     before = standing(books).totals
     result = books.run()
     assert (result.status, result.resets) == ("held", ["below"])
+    [mismatch] = result.mismatches
+    assert (mismatch.after, mismatch.upto) == (100_000, 200_000)
+    assert mismatch.postgres.distance - mismatch.warehouse.distance == 1
     assert standing(books).totals == before
     by_hand(books.world, "UPDATE rides SET distance = distance - 1 WHERE id = 100004")
     assert books.caught_up("below") == books.world.truth

@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from tests.support.forks import completed
-from tests.support.jobs import Run
 from tests.support.world import World
 from unified_log.database import one_row
 
@@ -52,10 +50,3 @@ def last_run(world: World) -> CompletedRun:
 def statuses(world: World) -> list[str]:
     """Those of all runs, the oldest first."""
     return [status for (status,) in world.connection.execute("SELECT status FROM runs ORDER BY id")]
-
-
-def approve(world: World, run: int, *options: str) -> Run:
-    """`python -m analytics.approve`."""
-    at = {"DATABASE_URL": world.postgres_url, "WAREHOUSE_DIR": str(world.folder / "warehouse")}
-    done = completed("analytics.approve", str(run), *options, environment=at)
-    return Run(done.returncode, done.stdout, done.stderr)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 PATIENCE = 300  # seconds
+# Where no registry can be had, that is known after seconds: npm itself asks for more than a minute.
+SOON = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
 
 
 def installed(package: str) -> Path:
@@ -21,7 +23,7 @@ def installed(package: str) -> Path:
         pytest.skip(f"npm, which would install {package}, is not installed")
     anew = place.with_name(f"{place.name}.{os.getpid()}")
     anew.mkdir(parents=True)
-    install = ("install", "--prefix", anew, "--no-audit", "--no-fund", "--ignore-scripts")
+    install = ("install", "--prefix", anew, "--no-audit", "--no-fund", "--ignore-scripts", *SOON)
     try:
         subprocess.run(
             ["npm", *install, package],  # noqa: S607
