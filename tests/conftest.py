@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.folders import short_folder
-from tests.support.java import short_lived_java
+from tests.support.java import keep_classes, short_lived_java
 from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def module_world(
 
 
 @pytest.fixture(scope="session")
-def java() -> None:
+def java(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skips what needs Spark where there is no Java for it, and says why."""
     from analytics.prerequisites import require_java
 
@@ -177,6 +177,7 @@ def java() -> None:
         require_java()
     except Unavailable as reason:
         pytest.skip(str(reason))
+    keep_classes(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="session")

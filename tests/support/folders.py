@@ -26,6 +26,11 @@ def roomy() -> Path:
     return DISK
 
 
+def cache() -> Path:
+    """What tests keep for this user's later runs."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocket-rides-tests"
+
+
 @contextmanager
 def short_folder() -> Iterator[Path]:
     """A short-named folder: the servers' socket paths must stay under 107 bytes."""

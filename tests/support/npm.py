@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.folders import cache
+
 PATIENCE = 300  # seconds
 # Where no registry can be had, that is known after seconds: npm itself asks for more than a minute.
 SOON = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
@@ -14,8 +16,7 @@ SOON = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-max
 
 def installed(package: str) -> Path:
     """The folder of a package, such as "azurite@3.37.0". Skips the test where it can't be had."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = cache / "rocket-rides-tests" / package.strip("@").replace("/", "-").replace("@", "-")
+    place = cache() / package.strip("@").replace("/", "-").replace("@", "-")
     found = place / "node_modules" / package.rpartition("@")[0]
     if place.exists():
         return found
