@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 from unified_log.words import DASH, MINUS, NO_BREAK, age
 
@@ -20,10 +21,18 @@ QUEUED, IN_FLIGHT, WAITING, DELIVERED, DEAD = "queued", "in flight", "waiting", 
 
 
 def command(module: str) -> str:
-    """A module's command as a person can type it where this process began."""
-    near = os.path.relpath(sys.executable)
-    python = sys.executable if near.startswith(os.pardir) else near
-    return f"{shlex.quote(python)} -m {module}"
+    """A module's command as a person can type it where this process began.
+
+    Where there is an .env, honcho reads it.
+    """
+    python, honcho = Path(sys.executable), Path(sys.executable).with_name("honcho")
+    before = f"{_near(honcho)} run " if Path(".env").exists() and honcho.exists() else ""
+    return f"{before}{_near(python)} -m {module}"
+
+
+def _near(program: Path) -> str:
+    near = os.path.relpath(program)
+    return shlex.quote(str(program) if near.startswith(os.pardir) else near)
 
 
 def metres(distance: Decimal) -> str:

@@ -42,9 +42,9 @@ TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
 ASK_FOR_RECOUNTS = """
     WITH asked AS (
         UPDATE checkpoints SET recount = true WHERE kind <> 'outside' AND recount IS NOT NULL
-        RETURNING name
+        RETURNING kind || ' ' || name AS reader
     )
-    SELECT name FROM asked ORDER BY name
+    SELECT reader FROM asked ORDER BY reader
 """
 HOOKS = "SELECT function::oid::regproc::text FROM set_back_hooks ORDER BY 1"
 
@@ -54,7 +54,7 @@ COUNT_REPAIRED = "UPDATE streamer_state SET records_sent = records_sent + %s"
 
 
 def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
-    """Repair all stranded records; returns their ids, and the consumers asked to recount.
+    """Repair all stranded records; returns their ids, and the readers asked to recount.
 
     Raises Unavailable while the sequence would only strand more, and psycopg.Error.
     """
@@ -71,7 +71,7 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
             return [], []
         for (function,) in connection.execute(HOOKS).fetchall():
             connection.execute(f"SELECT {function}(%s)".encode(), [records[0]])
-        named = [name for (name,) in connection.execute(ASK_FOR_RECOUNTS)]
+        named = [reader for (reader,) in connection.execute(ASK_FOR_RECOUNTS)]
         connection.execute(COUNT_REPAIRED, [len(records)])
         return records, named
 
@@ -113,7 +113,7 @@ def main() -> None:
     named = ", ".join(map(str, records[:10]))
     more = f" and {len(records) - 10} more" if len(records) > 10 else ""
     logger.info("repaired; the log will never contain these records: %s%s", named, more)
-    logger.info("asked for a recount: %s", ", ".join(consumers) or "no consumer")
+    logger.info("asked for a recount: %s", ", ".join(consumers) or "no reader")
 
 
 if __name__ == "__main__":

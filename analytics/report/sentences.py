@@ -48,7 +48,7 @@ def ways_out(result: Result) -> Iterator[str]:
         yield "if Postgres is right:"
         yield f"  {command('analytics.approve')} {run} --reason '...'"
         if waiting := {each.id for each in result.closings if each.outcome == WAITS}:
-            yield f"  {_reopening(min(waiting))}"
+            yield f"  {_reopening(min(waiting), 'once a run has acted on that; and ')}"
             closings = {each for each in closings if each < min(waiting)}
     if closings:
         yield "if the closing is wrong:"
@@ -58,8 +58,8 @@ def ways_out(result: Result) -> Iterator[str]:
         yield f"  {command('analytics.approve')} {run} --put-back"
 
 
-def _reopening(first: int) -> str:
-    return f"{command('analytics.close')} --reopen {first} --reason '...'  # and all later ones"
+def _reopening(first: int, when: str = "and ") -> str:
+    return f"{command('analytics.close')} --reopen {first} --reason '...'  # {when}all later ones"
 
 
 def closed(result: Result) -> str:

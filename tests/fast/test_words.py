@@ -1,12 +1,13 @@
 """Numbers and names in words, wherever they are shown; and the report's verdict."""
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from analytics.report.sentences import verdict
 from analytics.result import Compared, Result
-from rocket_rides.words import metres, signed
+from rocket_rides.words import command, metres, signed
 from tests.support.results import (
     CHECKED,
     DRIFTED,
@@ -116,3 +117,23 @@ def repaired(*wrong: Compared) -> Result:
 def test_the_verdict_is_one_sentence(result: Result, said: str) -> None:
     assert said in verdict(result)
     assert verdict(result).find(".") == len(verdict(result)) - 1
+
+
+def test_a_command_is_one_for_the_place_where_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(programs / "python"))
+    (tmp_path / ".env").touch()
+    assert command("migrations") == ".venv/bin/python -m migrations"  # there is no honcho
+    (programs / "honcho").touch()
+    assert command("migrations") == ".venv/bin/honcho run .venv/bin/python -m migrations"
+    (tmp_path / ".env").unlink()
+    monkeypatch.chdir(programs.parent)
+    assert command("migrations") == "bin/python -m migrations"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert command("migrations") == f"{programs}/python -m migrations"

@@ -70,6 +70,13 @@ def test_a_repair_invents_no_such_rows(world: World) -> None:
     assert comparison.warnings(world.connection) == []
 
 
+def test_a_stranded_record_was_staged(world: World) -> None:
+    comparison = Comparison()
+    comparison.warnings(world.connection)
+    stranded(world)
+    assert comparison.warnings(world.connection) == []
+
+
 def test_a_busy_log_is_not_counted(world: World) -> None:
     comparison, streamer = Comparison(), world.streamer()
     assert comparison.warnings(world.connection) == []

@@ -106,7 +106,7 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
         f"repaired; the log will never contain these records: {late}"
     )
     assert repairer.process.wait(30) == 0
-    assert "behind, past, reading" in repairer.output.read_text()
+    assert "total behind, total past, total reading" in repairer.output.read_text()
     assert world.staged() == 0
     reading.says(RECOUNTED)
     world.take(50)
@@ -161,7 +161,7 @@ def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> No
 def test_nothing_is_repaired_twice(world: World) -> None:
     world.consumer()
     stranded(world)
-    assert repair(world.connect()) == ([world.start + 2], ["consumer0"])
+    assert repair(world.connect()) == ([world.start + 2], ["total consumer0"])
     assert repair(world.connect()) == ([], [])
     assert world.value("SELECT count(*) FROM checkpoints WHERE recount") == 1
     service = world.service("unified_log.repair").says("nothing to repair")

@@ -37,7 +37,7 @@ import redis
 
 from unified_log import durations, settings, words
 from unified_log.errors import Refused, in_one_line
-from unified_log.log import LARGEST_ID, Log, lines, pending, places
+from unified_log.log import LARGEST_ID, START, Log, lines, pending, places
 from unified_log.log.queries import Query, begins_late, selected
 from unified_log.process import Parser
 
@@ -110,6 +110,8 @@ def batches(log: Log, given: argparse.Namespace) -> Iterator[list[str]]:
         return
     within = places.between(given.start, given.end, log.clock)
     query = Query(within, given.type, given.count, reverse=given.reverse, follow=given.follow)
+    if log.last_id() == START:
+        print(f"there is no stream {log.name}", file=sys.stderr)  # noqa: T201
     if (given.start or given.end) and (first := begins_late(log, within)):
         earlier = "earlier records are in Postgres, in log_records"
         print(f"the log begins at {first}: {earlier}", file=sys.stderr)  # noqa: T201

@@ -131,7 +131,8 @@ class Streamer:
             ours = self._take_out(records)
         if not ours:
             raise Overtaken(
-                "another streamer, or somebody by hand, changed the outbox or streamer_state"
+                "another streamer, a repair, or somebody by hand"
+                " changed the outbox or streamer_state"
             )
         self._redis_accepts = True
         reached(BatchStep.BEFORE_COMMIT)
