@@ -308,7 +308,7 @@ def test_who_approves_rides_below_closings_is_told_which_to_reopen(
     waiting = [each._replace(outcome=WAITS) for each in (ONE, TWO)]
     said = told(replace(MISMATCHED, closings=waiting))
     assert re.search(
-        r"if Postgres is right:\n.*approve 12 --reason.*\n.*close --reopen 1 .* # once a run has acted",
+        r"if Postgres is right:\n.*approve 12 --reason.*\n.*close --reopen 1 .* # once a run",
         said,
     )
 
