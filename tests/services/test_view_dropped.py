@@ -27,7 +27,7 @@ def test_a_command_says_what_makes_it_anew(dropped: World, module: str) -> None:
 
 def test_a_streamer_says_so_until_it_is_there_again(dropped: World) -> None:
     """And then sends what was taken meanwhile."""
-    streamer: Service = dropped.service("unified_log.streamer").says(f"{ADVICE}; trying again")
+    streamer: Service = dropped.service("unified_log.streamer").says(ADVICE)
     [taken] = dropped.take(3)
     dropped.connection.execute("SELECT generate_log_records()")
     eventually(lambda: dropped.value("SELECT last_sent_id FROM streamer_state") == taken)
