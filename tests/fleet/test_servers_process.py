@@ -134,14 +134,18 @@ def test_where_the_data_is_not_the_reason_nobody_is_told_to_move_it_away(ready: 
     assert line.endswith(f"Its data in {data}/postgres is left as it is")
 
 
-def test_a_data_folder_of_any_name_is_used_where_it_is_also_by_a_relative_path(
+def test_a_data_folder_of_any_name_is_used_whatever_libpq_is_told_of_other_servers(
     prepared: Path,
 ) -> None:
-    with short_folder() as place:
+    """Also by a relative path. With every variable of libpq's set, no other server is asked."""
+    with short_folder() as place, socket.create_server(("127.0.0.1", 0)) as theirs:
+        theirs.setblocking(False)
+        given = dict.fromkeys(variables(), "hostile")
+        given |= {"PGHOSTADDR": "127.0.0.1", "PGPORT": str(theirs.getsockname()[1])}
         servers = Servers(place / 'a#b?%41, "c"\'')
         data = servers.settings.data_dir
         put_into(data, prepared)
-        process = servers.start(DATA_DIR=os.path.relpath(data, PROJECT))
+        process = servers.start(**given, DATA_DIR=os.path.relpath(data, PROJECT))
         try:
             servers.says("up to date")
             servers.says(f"Postgres runs on the data in {data}/postgres")
@@ -150,6 +154,8 @@ def test_a_data_folder_of_any_name_is_used_where_it_is_also_by_a_relative_path(
         finally:
             process.terminate()
             assert process.wait(PATIENCE) == 0
+        with pytest.raises(BlockingIOError):
+            theirs.accept()
 
 
 def test_a_schema_that_cannot_be_upgraded_ends_it_with_one_line(
@@ -164,11 +170,6 @@ def test_a_schema_that_cannot_be_upgraded_ends_it_with_one_line(
 
 def is_another(pid: Callable[[], int], killed: int) -> bool:
     return pid() not in (0, killed)
-
-
-def unlinked(sockets: Path) -> None:
-    for name in NAMES.values():
-        (sockets / name).unlink()
 
 
 def replaced(sockets: Path) -> None:
@@ -187,7 +188,7 @@ def test_servers_that_are_out_of_reach_or_killed_serve_again_with_their_data(
     ready.start()
     ready.says("up to date")
     sockets = ready.settings.socket_dir
-    for times, remove in enumerate((unlinked, replaced, removed), start=1):
+    for times, remove in enumerate((replaced, removed), start=1):
         remove(sockets)
         for name, socket_name in NAMES.items():
             ready.says(f"{name} runs on", times + 1)
@@ -213,18 +214,6 @@ def test_servers_that_are_out_of_reach_or_killed_serve_again_with_their_data(
     away.rename(control)
     assert eventually(ready.postgres_pid)
     assert ready.output.read_text().count("No such file") <= 2
-
-
-def test_what_libpq_is_told_of_another_server_is_told_to_nobody(ready: Servers) -> None:
-    """With every variable of libpq's set, our own server is started and migrated, and no other."""
-    with socket.create_server(("127.0.0.1", 0)) as theirs:
-        theirs.setblocking(False)
-        given = dict.fromkeys(variables(), "hostile")
-        given |= {"PGHOSTADDR": "127.0.0.1", "PGPORT": str(theirs.getsockname()[1])}
-        ready.start(**given)
-        ready.says("up to date")
-        with pytest.raises(BlockingIOError):
-            theirs.accept()
 
 
 def migrating(servers: Servers) -> tuple[subprocess.Popen[bytes], psutil.Process]:

@@ -2,11 +2,10 @@
 
 import asyncio
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier
 
@@ -15,6 +14,7 @@ import pytest
 
 from lab.chaos.postgres_pair import PostgresPair, connect
 from tests.support.clusters import postgres_pair
+from tests.support.disasters import stopped
 from tests.support.hosts import url_of
 from tests.support.world import World, eventually
 from unified_log import database, deadline
@@ -58,15 +58,6 @@ def listen(session: Session) -> None:
 
 
 WAITS: list[Callable[[Session], None]] = [query, commit, pipeline, copy_in, copy_out, listen]
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture(scope="module")
@@ -164,10 +155,10 @@ def test_a_statement_without_a_limit_goes_on_while_the_server_answers(
     world: World, impatient: None
 ) -> None:
     session = world.connect()
-    assert session.execute("SELECT 7 FROM pg_sleep(1)").fetchone() == (7,)
+    assert session.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
     with session.pipeline():
-        first = session.execute("SELECT 1 FROM pg_sleep(0.5)")
-        second = session.execute("SELECT 2 FROM pg_sleep(0.5)")
+        first = session.execute("SELECT 1 FROM pg_sleep(0.3)")
+        second = session.execute("SELECT 2 FROM pg_sleep(0.3)")
         assert [first.fetchone(), second.fetchone()] == [(1,), (2,)]
 
 
@@ -177,7 +168,7 @@ def test_a_full_server_is_there(world: World, impatient: None) -> None:
     world.connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")
     try:
         with database.connect(url_of(world, user=role), "test") as session:
-            assert session.execute("SELECT 7 FROM pg_sleep(1)").fetchone() == (7,)
+            assert session.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
     finally:
         world.connection.execute(f"DROP ROLE {role}")
 
@@ -186,11 +177,11 @@ def test_who_waits_for_notifications_is_not_cut(world: World, impatient: None) -
     """With a limit for statements, and with a time-out of its own or none."""
     session = world.connect(statement_timeout="10ms")
     session.execute("LISTEN news")
-    assert not [*session.notifies(timeout=1)]
+    assert not [*session.notifies(timeout=0.5)]
     with ThreadPoolExecutor(1) as threads:
         hearing = threads.submit(lambda: next(session.notifies()).payload)
         with pytest.raises(TimeoutError):
-            hearing.result(1)
+            hearing.result(0.5)
         world.connection.execute("NOTIFY news, 'heard'")
         assert hearing.result(LONGEST) == "heard"
 
@@ -201,7 +192,7 @@ def test_what_is_being_sent_goes_on_after_a_deadline(world: World, impatient: No
     with ThreadPoolExecutor(1) as threads, stopped(session.info.backend_pid):
         sending = threads.submit(session.execute, "SELECT length(%s)", [LARGE * 10])
         with pytest.raises(TimeoutError):
-            sending.result(1)
+            sending.result(0.5)
     assert sending.result(LONGEST).fetchone() == (10_000_000,)
 
 
@@ -221,11 +212,11 @@ def test_a_process_that_hangs_past_the_limit_is_cut_though_the_server_answers(wo
 
 def test_who_has_not_read_what_was_sent_is_waited_for(world: World, impatient: None) -> None:
     """It has begun no statement, so none is past its limit."""
-    session = world.connect(statement_timeout="1s")
+    session = world.connect(statement_timeout="300ms")
     with ThreadPoolExecutor(1) as threads, stopped(session.info.backend_pid):
         asking = threads.submit(session.execute, "SELECT 7")
         with pytest.raises(TimeoutError):
-            asking.result(3)
+            asking.result(1)
     assert asking.result(LONGEST).fetchone() == (7,)
 
 
@@ -247,7 +238,7 @@ def test_a_session_is_known_whatever_the_defaults_of_its_database(
     alter = f"ALTER DATABASE {world.stream}"
     world.connection.execute(f"{alter} SET extra_float_digits = -9".encode())
     try:
-        assert opened(world).execute("SELECT 7 FROM pg_sleep(1)").fetchone() == (7,)
+        assert opened(world).execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
     finally:
         world.connection.execute(f"{alter} RESET extra_float_digits".encode())
 

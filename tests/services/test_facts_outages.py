@@ -1,11 +1,7 @@
 """Servers that are away: it is said which and why, in time; and they are asked again."""
 
-import os
-import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -13,7 +9,7 @@ import pytest
 import redis
 
 from tests.support import rollup
-from tests.support.disasters import limited_redis
+from tests.support.disasters import limited_redis, stopped
 from tests.support.looks import answered, look, looking, reader, said
 from tests.support.world import World, eventually
 from unified_log.log import Log
@@ -24,17 +20,6 @@ from watch.facts import Facts
 from watch.gathering import PATIENCE, Gatherer
 
 MARGIN = 20.0  # seconds that a busy machine may take in addition; a hang would last longer
-
-
-@contextmanager
-def stopped(*processes: int) -> Iterator[None]:
-    for process in processes:
-        os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for process in processes:
-            os.kill(process, signal.SIGCONT)
 
 
 def in_time(gatherer: Gatherer) -> Facts:

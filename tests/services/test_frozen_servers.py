@@ -3,8 +3,6 @@
 The kernel of such a server goes on taking connections, and acknowledging what is sent.
 """
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from decimal import Decimal
@@ -23,6 +21,7 @@ from lab.chaos.postgres_pair import PostgresPair
 from rocket_rides.settings import EMBEDDED_PORT
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.clusters import postgres_pair, world_on
+from tests.support.disasters import stopped
 from tests.support.engine import opened
 from tests.support.receipts import SECRET
 from tests.support.rollup import is_complete
@@ -121,11 +120,8 @@ def test_a_frozen_redis_is_said_and_waited_for(world: World) -> None:
     fleet += [world.service(module, *given, **RECEIPTS) for module, given in READERS.items()]
     world.take(1)
     eventually(lambda: world.standing() == world.truth and is_complete(world))
-    os.kill(world.redis.pid, signal.SIGSTOP)
-    try:
+    with stopped(world.redis.pid):
         world.take(2)
         for process in fleet:
             process.says("Timeout reading from ")
-    finally:
-        os.kill(world.redis.pid, signal.SIGCONT)
     eventually(lambda: world.standing() == world.truth and is_complete(world))

@@ -1,7 +1,5 @@
 """Receipts while a server is away or hangs, and a worker that is to end meanwhile."""
 
-import os
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +8,7 @@ import pytest
 
 from consumers.receipts import delivery
 from consumers.receipts.queue import Attempt, Queue
+from tests.support.disasters import stopped
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import ACCEPT, Answer, refuse
 from tests.support.world import PATIENCE, eventually, transaction
@@ -35,13 +34,10 @@ def test_a_worker_ends_in_time_though_redis_hangs(staff: Staff) -> None:
 
     def seconds() -> float:
         process = staff.service().says("one delivers receipts")
-        os.kill(staff.world.redis.pid, signal.SIGSTOP)
-        try:
+        with stopped(staff.world.redis.pid):
             began = time.monotonic()
             assert process.stop() == 0
             return time.monotonic() - began
-        finally:
-            os.kill(staff.world.redis.pid, signal.SIGCONT)
 
     assert any(seconds() < 4 for _ in range(3))
 

@@ -1,5 +1,7 @@
 """Disasters of servers, and servers that refuse on purpose."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -9,6 +11,18 @@ import psycopg
 from tests.support.world import World, drain, take
 from unified_log.database import one_row
 from unified_log.streamer import checks
+
+
+@contextmanager
+def stopped(*processes: int) -> Iterator[None]:
+    """They hang: the kernel goes on taking connections, and what is sent."""
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
 
 
 def flush(world: World) -> None:
