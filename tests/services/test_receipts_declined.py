@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from consumers.receipts import refusals
 from consumers.receipts.breaker import TRIP
 from consumers.receipts.refusals import SEVERAL
 from rocket_rides.settings import Settings
@@ -14,9 +15,10 @@ RIDES = 300
 
 
 def test_a_receiver_that_declines_everything_for_a_while_gets_every_receipt_afterwards(
-    staff: Staff, caplog: pytest.LogCaptureFixture
+    staff: Staff, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a wrong deployment. It is asked about a few of them, and nearly all for free."""
+    monkeypatch.setattr(refusals, "EXCUSED_FOR", 1.0)
     caplog.set_level(logging.WARNING)
     worker = staff.worker("one")
     rides = staff.queue_up(worker, RIDES)
