@@ -1,12 +1,10 @@
 """The warehouse: each ride is in it once, whatever died, and it is checked against Postgres."""
 
-import os
 import signal
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
@@ -16,29 +14,22 @@ from tests.support.entries import RATE
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.killed_night import java_of
 from tests.support.object_stores import root_of
-from tests.support.world import drain, eventually
+from tests.support.world import drain
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
 
-STEPS = [step for step in RunStep if step is not RunStep.PUT_ASIDE]
+# Each step, and the options of the run that is killed there.
+KILLS: list[tuple[RunStep, list[str]]] = [
+    *((step, []) for step in RunStep if step is not RunStep.PUT_ASIDE),
+    (RunStep.BEFORE_COMMIT, ["--full"]),
+]
 
 
-def kill(books: Books, step: RunStep, *, full: bool) -> None:
-    """A process of its own, by SIGKILL. A full run has its own Java, too, which ends with it."""
-    options = (step.name, "--full") if full else (step.name,)
-    given = {"WAREHOUSE_DIR": books.root} | ({} if full else java_of(books.spark))
-    job = books.world.service("tests.support.killed_night", *options, **given)
-    assert job.process.wait(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
-    eventually(lambda: not of_session(job.process.pid), "the end of its Java")
-
-
-def of_session(leader: int) -> set[int]:
-    """The processes that this one has started, and theirs."""
-    found = set()
-    for pid in psutil.pids():
-        with suppress(ProcessLookupError):
-            found |= {pid} if os.getsid(pid) == leader else set()
-    return found
+def kill(books: Books, step: RunStep, *options: str) -> None:
+    """A process of its own, by SIGKILL."""
+    given = {"WAREHOUSE_DIR": books.root} | java_of(books.spark)
+    job = books.world.service("tests.support.killed_night", step.name, *options, **given)
+    assert job.ends(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
 
 
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
@@ -50,10 +41,10 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
     emitted = int(bool(books.run().resets))
-    for step, full in [*((step, False) for step in STEPS), (RunStep.BEFORE_COMMIT, True)]:
+    for step, options in KILLS:
         books.world.send("10.001", "20.002")
         books.follow()
-        kill(books, step, full=full)
+        kill(books, step, *options)
         books.world.send("30.003")
         books.follow()
         result = books.run()
