@@ -8,6 +8,7 @@ import pytest
 
 from analytics.steps import RunStep
 from demo.embedded.servers import Postgres, Redis
+from tests.support.attacks import by_hand
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
 from tests.support.clusters import fresh_world
 from tests.support.world import World
@@ -19,11 +20,6 @@ LEAD = """
     INSERT INTO terms (after, term) SELECT last_sent_id, %s FROM streamer_state
     ON CONFLICT (after) DO UPDATE SET term = excluded.term, replaced = terms.replaced || terms.term
 """
-
-
-def by_hand(world: World, *statements: str) -> None:
-    for statement in statements:
-        world.connection.execute(statement)
 
 
 def lead(books: Books, term: str) -> None:

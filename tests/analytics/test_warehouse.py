@@ -1,5 +1,6 @@
 """The warehouse: each ride is in it once, whatever died, and it is checked against Postgres."""
 
+import shutil
 import signal
 from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
@@ -87,28 +88,28 @@ def test_rides_of_a_later_block_than_the_one_in_which_a_run_ended_agree_for_ever
 
 
 def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
+    """One whose log is broken is rebuilt, and so is one that is gone; and that is said."""
     books.world.send(1, 2, 3)
-    books.run()
+    assert books.run().notes == []
     [file] = books.rides_on_disk.glob("day=*/*.parquet")
     file.write_bytes(b"PAR1" + file.read_bytes()[4:][::-1])
     with pytest.raises(Unavailable, match=r"can't be read .*Parquet.* --full rebuilds it"):
         books.run()
-    result = books.run(full=True)
-    assert "can't be read" in result.notes[0]
-    assert result.agrees
-    assert books.in_warehouse() == books.in_postgres()
-
-
-def test_a_broken_log_is_told_and_all_is_rebuilt(books: Books) -> None:
-    books.world.send(1, 2, 3)
-    books.run()
+    is_rebuilt(books, "can't be read", full=True)
     newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
     newest.with_name(f"{int(newest.stem) + 1:020}.json").write_bytes(b"{")
-    result = books.run()
-    assert "is broken" in result.notes[0]
+    is_rebuilt(books, "is broken")
+    assert books.run().notes == []
+    shutil.rmtree(books.on_disk)
+    is_rebuilt(books, "is gone: it is rebuilt")
+
+
+def is_rebuilt(books: Books, why: str, *, full: bool = False) -> None:
+    result = books.run(full=full)
+    assert why in result.notes[0]
+    assert result.agrees
     assert result.total == result.new == tally(3, 6)
     assert books.in_warehouse() == books.in_postgres()
-    assert books.run().notes == []
 
 
 def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:
