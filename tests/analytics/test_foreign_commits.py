@@ -75,9 +75,10 @@ def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again
     before = standing(books)
     for attack, options, how in ATTACKS:
         attack(books)
+        version = f"version {delta(books).version()}{how}"
         run = reconcile(books.world, *options)
         assert (run.status, run.wrong) == (1, "")
-        assert f"version {delta(books).version()}{how}" in run.said
+        assert version in run.said
         assert last_run(books.world).status == "wrong"
         assert standing(books) == before
     assert reconcile(books.world).status == 0
