@@ -1,15 +1,13 @@
 """Two witnesses decide: Postgres, the warehouse's files, and the totals. Postgres alone never wins.
 
 So a total is reset only when another witness sides with Postgres. It counts its rides as well.
-Rides that were changed in Postgres are in `test_rides_changed.py`.
+Rides that were changed in Postgres are in `test_rides_changed.py`; each vote is in
+`tests/fast/test_votes.py`.
 """
 
 from deltalake import DeltaTable
 
 from tests.support.attacks import (
-    REMOVE,
-    TOTALS,
-    all_have_counted,
     alter_in_file,
     by_hand,
     delta,
@@ -22,11 +20,6 @@ from tests.support.books import MILLIMETRE, Books
 from tests.support.completed_runs import last_run
 
 LONGER = "UPDATE rides SET distance = distance + 1 WHERE id = 100004"
-# Whose metres remain right: two rides of one length are lost, and one that is twice as long
-# counts twice; or the other way round.
-COMPENSATING = """
-    UPDATE consumer_states SET rides = rides + CASE name WHEN 'consumer0' THEN -1 ELSE 1 END
-"""
 
 
 def test_a_file_that_was_altered_is_read_again_from_postgres_in_the_same_run(
@@ -56,54 +49,6 @@ def test_a_file_that_was_altered_is_read_again_from_postgres_in_the_same_run(
     run = last_run(books.world)
     assert (run.held - {"total_held"}, set(run.rides)) == ({"rides_undecided"}, {100_004})
     assert standing(books) == before
-
-
-def test_totals_that_are_all_off_by_the_same_are_held(books: Books) -> None:
-    """Then it is the judge who may be wrong. One that is off by more is still one of them.
-
-    Errors that cancel in the metres are found in the number of rides.
-    """
-    settled(books)
-    for name in TOTALS:
-        books.tamper(name, MILLIMETRE)
-    before = standing(books)
-    assert books.run().status == "held"
-    assert last_run(books.world).held == {"total_held"}
-    assert standing(books) == before
-    books.tamper("consumer0", -MILLIMETRE)
-    result = books.run()
-    assert (result.status, result.resets) == ("wrong", ["consumer1"])
-    assert books.caught_up("consumer1") == books.world.truth
-    by_hand(books.world, COMPENSATING)
-    result = books.run()
-    assert (result.status, result.resets) == ("wrong", [*TOTALS])
-    run = last_run(books.world)
-    assert run.kinds == {"total_wrong"}
-    assert all(name in run.about("total_wrong") for name in TOTALS)
-    all_have_counted(books)
-    assert books.run().status == "agreed"
-    wrong = "SELECT count(*) FROM consumer_states WHERE rides <> (SELECT count(*) FROM rides)"
-    assert books.world.value(wrong) == 0
-
-
-def test_the_only_total_is_held_until_another_or_an_earlier_run_testifies(books: Books) -> None:
-    """The warehouse does not: it has its rides from Postgres."""
-    books.world.send(1, 2, 3)
-    books.caught_up()
-    books.tamper("consumer0", MILLIMETRE)
-    for full in (False, True):
-        first = books.run(full=full)
-        assert (first.status, first.resets) == ("held", [])
-        assert last_run(books.world).held == {"total_held"}
-    books.caught_up("consumer1")
-    second = books.run()
-    assert (second.status, second.resets) == ("wrong", ["consumer0"])
-    assert last_run(books.world).kinds == {"total_wrong"}
-    assert books.caught_up() == books.world.truth
-    assert books.run().status == "agreed"
-    books.world.connection.execute(REMOVE, ["consumer1"])
-    books.tamper("consumer0", MILLIMETRE)
-    assert books.run().resets == ["consumer0"]
 
 
 def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> None:
