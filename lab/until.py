@@ -11,12 +11,20 @@ T = TypeVar("T")
 
 
 def until(
-    claim: Callable[[], T | None], otherwise: str, patience: float = PATIENCE, poll: float = POLL
+    claim: Callable[[], T | None],
+    otherwise: str,
+    patience: float = PATIENCE,
+    poll: float = POLL,
+    rarely: float = 1,
 ) -> T:
-    """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise)."""
-    deadline = time.monotonic() + patience
+    """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise).
+
+    After a second it is polled less and less often, up to `rarely` times: each poll costs CPU.
+    """
+    began = time.monotonic()
     while not (answer := claim()):
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > patience:
             raise TimeoutError(otherwise)
-        time.sleep(poll)
+        time.sleep(poll * min(max(waited, 1), rarely))
     return answer

@@ -143,17 +143,3 @@ def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(books: Books) 
     assert in_postgres(books) == right
     assert books.run().status == "agreed"
     assert standing(books).asked == 0
-
-
-def test_a_time_that_the_warehouse_does_not_know_is_not_put_back(books: Books) -> None:
-    """It has days of the years 1 to 9999 only."""
-    times = ("now()", "'infinity'", "'-infinity'", "'294276-12-31'", "'4713-01-01 BC'")
-    for at in times:
-        books.add_many(1, f"{at}::timestamptz")
-    assert books.run().published
-    by_hand(books.world, "DELETE FROM rides")
-    assert books.run().status == "held"
-    put_back = approve(books.world, last_run(books.world).id, "--put-back").said
-    assert put_back.count("OVERRIDING SYSTEM VALUE") == 1
-    for ride in range(2, len(times) + 1):
-        assert f"-- ride {ride}: the warehouse does not know its time\n" in put_back

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,48 +20,22 @@ def log_of(folder: Path) -> list[Path]:
     return sorted((folder / "rides" / "_delta_log").glob("*.json"))
 
 
-def lose_a_night(folder: Path) -> None:
-    log_of(folder)[-2].unlink()
-
-
-def tear_a_night(folder: Path) -> None:
-    file = log_of(folder)[-2]
-    file.write_bytes(file.read_bytes()[:-9])
-
-
 def next_version(folder: Path) -> Path:
     newest = log_of(folder)[-1]
     return newest.with_name(f"{int(newest.stem) + 1:020}.json")
 
 
-def leave_half_a_commit(folder: Path) -> None:
-    """As after a loss of power: the run's row and its ledger can't be there yet."""
-    next_version(folder).write_bytes(b'{"commitInfo":{"timest')
-
-
-def leave_zeros(folder: Path) -> None:
-    next_version(folder).write_bytes(bytes(100))
-
-
-def said(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def say(folder: Path, **changes: object) -> None:
     """Change what the newest run has said."""
     newest = log_of(folder)[-1]
     lines = [json.loads(line) for line in newest.read_text().splitlines()]
     [info] = [line["commitInfo"] for line in lines if "commitInfo" in line]
-    change(info["reconciliation"])
+    info["reconciliation"].update(changes)
     newest.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def say_another_run(folder: Path) -> None:
-    said(folder, lambda night: night.update(run=1))
-
-
-def say_another_ledger(folder: Path) -> None:
-    said(folder, lambda night: night.update(ledger="0" * 64))
-
-
-def say_nothing_that_is_a_number(folder: Path) -> None:
-    said(folder, lambda night: night.update(position="1e999999999"))
+def tear(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
 
 
 def ledger_of(folder: Path) -> Path:
@@ -78,26 +51,23 @@ def say_more_rides(folder: Path) -> None:
     ledger_of(folder).write_text(json.dumps(ledger))
 
 
-def lose_the_ledger(folder: Path) -> None:
-    ledger_of(folder).unlink()
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "a night is lost": lambda folder: log_of(folder)[-2].unlink(),
+    "a night is torn": lambda folder: tear(log_of(folder)[-2]),
+    # As after a loss of power: the run's row and its ledger can't be there yet.
+    "half a commit": lambda folder: next_version(folder).write_bytes(b'{"commitInfo":{"timest'),
+    "zeros": lambda folder: next_version(folder).write_bytes(bytes(100)),
+    "another run": lambda folder: say(folder, run=1),
+    "another ledger": lambda folder: say(folder, ledger="0" * 64),
+    "no number": lambda folder: say(folder, position="1e999999999"),
+    "more rides": say_more_rides,
+    "no ledger": lambda folder: ledger_of(folder).unlink(),
+}
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lose_a_night,
-        tear_a_night,
-        leave_half_a_commit,
-        leave_zeros,
-        say_another_run,
-        say_another_ledger,
-        lose_the_ledger,
-        say_more_rides,
-        say_nothing_that_is_a_number,
-    ],
-)
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_log_that_is_not_as_the_runs_left_it_is_refused_and_can_be_replaced(
-    tmp_path: Path, damage: Callable[[Path], None]
+    tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     ledger = Ledger()
     for ride in (1, 2, 3):
@@ -128,7 +98,7 @@ def test_a_warehouse_that_was_set_back_by_a_night_continues_from_there(tmp_path:
     assert content(tmp_path) == ledger.total
 
 
-DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+OF_FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda file: file.write_bytes(b""), "has 0 bytes"),
     (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes, not"),
     (Path.unlink, "is missing"),
@@ -138,7 +108,7 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
 def test_a_file_that_is_not_as_the_log_has_it_is_not_read(place: Path) -> None:
     nights(place, 2)
     table = Warehouse(root_of(place)).table
-    for file, (damage, what) in zip(table.files()[:3], DAMAGES, strict=True):
+    for file, (damage, what) in zip(table.files()[:3], OF_FILES, strict=True):
         damage(place / "rides" / file.path)
         with pytest.raises(ValueError, match=what):
             parquet.read(table.store, [file[:2]], 0, file.last)

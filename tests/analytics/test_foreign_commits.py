@@ -4,6 +4,7 @@ What does not change rides, as an OPTIMIZE, is nobody's business.
 """
 
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -31,28 +32,16 @@ from unified_log.errors import Unavailable
 from unified_log.faults import listening
 
 
-def move_by_a_day(books: Books) -> None:
-    moved = {"created_at": "created_at + interval '1 day'"}
-    delta(books).update(moved)
-
-
-def delete_a_ride(books: Books) -> None:
-    delta(books).delete("id = 100004")
-
-
-def double_a_ride(books: Books) -> None:
+def add(books: Books, *changes: dict[str, object]) -> None:
+    """Append copies of a ride that is there, each with its changes."""
     table = delta(books).to_pyarrow_table()
-    write_deltalake(delta(books), table.slice(0, 1), mode="append")
+    [row] = table.slice(0, 1).to_pylist()
+    rows = pa.Table.from_pylist([row | each for each in changes], table.schema)
+    write_deltalake(delta(books), rows, mode="append")
 
 
-def add_a_ride(books: Books) -> None:
-    """One that is still to come."""
-    row = delta(books).to_pyarrow_table().slice(0, 1).to_pylist()[0] | {"id": 200_011}
-    write_deltalake(delta(books), pa.Table.from_pylist([row], _schema(books)), mode="append")
-
-
-def double_a_ride_by_an_operation_of_no_name(books: Books) -> None:
-    double_a_ride(books)
+def add_by_an_operation_of_no_name(books: Books) -> None:
+    add(books, {})
     newest, lines = newest_version(books)
     for line in lines:
         line.get("commitInfo", {}).update(operation=None)
@@ -68,8 +57,14 @@ def write_version(path: Path, *lines: object) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def _schema(books: Books) -> pa.Schema:
-    return delta(books).to_pyarrow_table().schema
+# What somebody does, the options of the run that follows, and what it says of the version.
+ATTACKS: list[tuple[Callable[[Books], object], list[str], str]] = [
+    (lambda books: delta(books).update({"created_at": "created_at + interval '1 day'"}), [], ""),
+    (lambda books: delta(books).delete("id = 100004"), ["--full"], ""),
+    (lambda books: add(books, {}), [], ""),
+    (lambda books: add(books, {"id": 200_011}), [], ""),  # one that is still to come
+    (add_by_an_operation_of_no_name, [], " (unreadable)"),
+]
 
 
 def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again(
@@ -78,19 +73,12 @@ def test_what_another_writer_has_changed_is_told_with_its_version_and_read_again
     """One version does not say what it is."""
     settled(books)
     before = standing(books)
-    for attack in (
-        move_by_a_day,
-        delete_a_ride,
-        double_a_ride,
-        add_a_ride,
-        double_a_ride_by_an_operation_of_no_name,
-    ):
+    for attack, options, how in ATTACKS:
         attack(books)
-        version = f"version {delta(books).version()}"
-        is_unreadable = attack is double_a_ride_by_an_operation_of_no_name
-        run = reconcile(books.world, *(["--full"] if attack is delete_a_ride else []))
+        version = f"version {delta(books).version()}{how}"
+        run = reconcile(books.world, *options)
         assert (run.status, run.wrong) == (1, "")
-        assert f"{version} (unreadable)" if is_unreadable else version in run.said
+        assert version in run.said
         assert last_run(books.world).status == "wrong"
         assert standing(books) == before
     assert reconcile(books.world).status == 0
@@ -116,9 +104,7 @@ def test_what_another_writer_has_only_rearranged_is_read_on(books: Books) -> Non
     for which in (slice(0, 1), slice(None)):
         rearrange(books, which)
         is_rebuilt(books, "has no statistics")
-    [row] = delta(books).to_pyarrow_table().slice(0, 1).to_pylist()
-    rows = [row | {"id": id_} for id_ in (None, 100_004)]
-    write_deltalake(delta(books), pa.Table.from_pylist(rows, _schema(books)), mode="append")
+    add(books, {"id": None}, {"id": 100_004})
     is_rebuilt(books, "has rides without ids")
     again = books.run()
     assert (again.status, again.notes) == ("agreed", [])
@@ -171,7 +157,7 @@ def test_what_another_writer_commits_during_a_run_is_not_built_upon(books: Books
 
     def meanwhile(step: object) -> None:
         if step is RunStep.BEFORE_PUBLISH:
-            double_a_ride(books)
+            add(books, {})
 
     for full in (False, True):
         books.world.send(5)

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from tests.support.attacks import (
     DELIVERED,
     RECEIPTS_ARE_COMPLETE,
-    TOTALS,
     all_have_counted,
     by_hand,
     settled,
@@ -55,6 +54,7 @@ def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minut
 def test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confirms_them(
     books: Books,
 ) -> None:
+    """Also one that stands a ride behind the rollup when all are frozen, and then catches up."""
     books.world.send(1, 2, 3)
     books.claim("consumer0", 0)
     hurry(lead(books.world))
@@ -65,6 +65,21 @@ def test_minutes_that_were_held_are_found_again_and_computed_once_a_total_confir
     books.caught_up()
     confirmed = books.run()
     assert (confirmed.status, confirmed.requested) == ("wrong", True)
+    hurry(lead(books.world))
+    assert exact(books.world)
+    assert books.run().agrees
+    books.world.send(7)
+    hurry(lead(books.world))
+    by_hand(books.world, DELIVERED, RECEIPTS_ARE_COMPLETE, LENGTHEN_THE_NEWEST_MINUTE)
+
+    def shown(stage: str) -> AbstractContextManager[object]:
+        if stage == "Extracting new rides":
+            books.caught_up()
+        return nullcontext()
+
+    found = books.job(shown).run_once()
+    assert (found.status, found.requested) == ("wrong", True)
+    assert last_run(books.world).kinds == {"minutes_wrong"}
     hurry(lead(books.world))
     assert exact(books.world)
     assert books.run().agrees
@@ -85,29 +100,6 @@ def test_a_wrong_minute_of_rides_that_are_held_is_found_once_they_were_put_back(
     by_hand(books.world, SHORTEN_IT_AGAIN)
     found = books.run()
     assert (found.status, found.requested) == ("wrong", True)
-    hurry(lead(books.world))
-    assert exact(books.world)
-    assert books.run().agrees
-
-
-def test_totals_that_have_caught_up_with_the_rollup_meanwhile_confirm_a_wrong_minute(
-    books: Books,
-) -> None:
-    """They stood a ride behind it when all were frozen, and nobody is wrong of them."""
-    settled(books)
-    books.world.send(7)
-    hurry(lead(books.world))
-    by_hand(books.world, DELIVERED, RECEIPTS_ARE_COMPLETE, LENGTHEN_THE_NEWEST_MINUTE)
-
-    def shown(stage: str) -> AbstractContextManager[object]:
-        if stage == "Extracting new rides":
-            for name in TOTALS:
-                books.caught_up(name)
-        return nullcontext()
-
-    found = books.job(shown).run_once()
-    assert (found.status, found.requested) == ("wrong", True)
-    assert last_run(books.world).kinds == {"minutes_wrong"}
     hurry(lead(books.world))
     assert exact(books.world)
     assert books.run().agrees

@@ -193,8 +193,18 @@ def test_of_two_databases_on_one_empty_warehouse_one_wins_and_the_other_says_why
         assert line.startswith(f"not reconciled: {root}/rides can't be written to: ")
         assert winner.in_warehouse() == winner.in_postgres()
         assert winner.run().agrees
-    again = reconcile(books.world, WAREHOUSE_DIR=root)
-    assert (again.status, "another database" in again.wrong) == (2, True)
+    is_refused(books.world, bucket)
+    max((bucket / "rides/_delta_log").glob("*.json")).write_text("{")
+    is_refused(books.world, bucket)
+
+
+def is_refused(world: World, bucket: Path) -> None:
+    """Fails if a run, of whatever kind, does not refuse the warehouse, or changes anything."""
+    before = {path: path.read_bytes() for path in bucket.rglob("*") if path.is_file()}
+    for options in ([], ["--check"], ["--full"]):
+        run = reconcile(world, *options, WAREHOUSE_DIR=root_of(bucket))
+        assert (run.status, "another database" in run.wrong) == (2, True)
+    assert {path: path.read_bytes() for path in bucket.rglob("*") if path.is_file()} == before
 
 
 @everywhere

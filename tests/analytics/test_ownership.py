@@ -1,15 +1,13 @@
-"""Whose a warehouse is: another database's is refused, and rides that were lost are forgotten."""
+"""A warehouse that has rides which its database has lost, or lacks repaired ones, is rebuilt."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from analytics.steps import RunStep
-from demo.embedded.servers import Postgres, Redis
+from tests.support.attacks import by_hand
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
-from tests.support.clusters import fresh_world
 from tests.support.world import World
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
@@ -21,50 +19,14 @@ LEAD = """
 """
 
 
-def by_hand(world: World, *statements: str) -> None:
-    for statement in statements:
-        world.connection.execute(statement)
-
-
 def lead(books: Books, term: str) -> None:
     """A streamer takes the lead."""
     books.world.connection.execute(LEAD, [term * 16])
 
 
-@pytest.fixture
-def other(books: Books, postgres: Postgres, redis: Redis) -> Iterator[Books]:
-    """Another database, which uses the same warehouse."""
-    with fresh_world(postgres, redis, books.world.folder) as world:
-        yield Books(world, books.spark)
-
-
 def content(books: Books) -> dict[Path, bytes]:
     files = (books.on_disk / "rides").rglob("*")
     return {path: path.read_bytes() for path in files if path.is_file()}
-
-
-def test_another_databases_warehouse_is_refused_and_left_alone(books: Books, other: Books) -> None:
-    for distance in (1, 2):
-        books.add_many(distance)
-        lead(books, f"{distance}")
-        books.run()
-    lead(other, "f")
-    other.add_many(7)
-    other.claim("consumer0", 7)
-    is_refused(other)
-    newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
-    newest.write_text("{")
-    is_refused(other)
-
-
-def is_refused(books: Books) -> None:
-    """Fails if a run, of whatever kind, does not refuse the warehouse, or changes anything."""
-    before = content(books)
-    for options in ({}, {"check": True}, {"full": True}):
-        with pytest.raises(Unavailable, match="another database"):
-            books.run(**options)
-    assert content(books) == before
-    assert books.world.value("SELECT count(*) FROM reconciliations") == 0
 
 
 RESTORE = [

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import polars
 import pytest
 
 from analytics.ledger import Ledger
@@ -14,7 +13,7 @@ from analytics.pieces import BLOCK
 from analytics.warehouse import Warehouse
 from cells.total import COMPLETE, INCOMPLETE, main, unite
 from rocket_rides.cells import CELL_SIZE
-from tests.support.warehouse import DAYS, METRE, OWNER, content, night
+from tests.support.warehouse import DAYS, METRE, OWNER, night
 from unified_log.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -77,19 +76,6 @@ def test_a_block_that_an_approval_has_emptied_differs_from_nothing(
     warehouse.publish([], warehouse.note(BLOCK + 1, ledger, OWNER), gone)
     assert unite([str(tmp_path)], 0, "") == COMPLETE
     assert f"{2 * METRE}" in capsys.readouterr().out
-
-
-def test_rides_of_two_cells_have_ids_and_places_of_their_own(
-    cells: list[Path], tmp_path: Path
-) -> None:
-    """Here all are in the folders of one warehouse."""
-    files = [path.relative_to(cell) for cell in cells for path in cell.glob("rides/day=*/*")]
-    for cell in cells:
-        shutil.copytree(cell, tmp_path / "both", dirs_exist_ok=True)
-    assert len(list((tmp_path / "both").glob("rides/day=*/*"))) == len(files)
-    ids = polars.scan_parquet(f"{tmp_path}/both/rides/day=*/*").select("id").collect()["id"]
-    assert ids.n_unique() == len(ids) == 7
-    assert sum(content(cell).rides for cell in cells) == 7
 
 
 @pytest.mark.parametrize(

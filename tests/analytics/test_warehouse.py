@@ -1,12 +1,11 @@
 """The warehouse: each ride is in it once, whatever died, and it is checked against Postgres."""
 
-import os
+import shutil
 import signal
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
@@ -16,29 +15,22 @@ from tests.support.entries import RATE
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.killed_night import java_of
 from tests.support.object_stores import root_of
-from tests.support.world import drain, eventually
+from tests.support.world import drain
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
 
-STEPS = [step for step in RunStep if step is not RunStep.PUT_ASIDE]
+# Each step, and the options of the run that is killed there.
+KILLS: list[tuple[RunStep, list[str]]] = [
+    *((step, []) for step in RunStep if step is not RunStep.PUT_ASIDE),
+    (RunStep.BEFORE_COMMIT, ["--full"]),
+]
 
 
-def kill(books: Books, step: RunStep, *, full: bool) -> None:
-    """A process of its own, by SIGKILL. A full run has its own Java, too, which ends with it."""
-    options = (step.name, "--full") if full else (step.name,)
-    given = {"WAREHOUSE_DIR": books.root} | ({} if full else java_of(books.spark))
-    job = books.world.service("tests.support.killed_night", *options, **given)
-    assert job.process.wait(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
-    eventually(lambda: not of_session(job.process.pid), "the end of its Java")
-
-
-def of_session(leader: int) -> set[int]:
-    """The processes that this one has started, and theirs."""
-    found = set()
-    for pid in psutil.pids():
-        with suppress(ProcessLookupError):
-            found |= {pid} if os.getsid(pid) == leader else set()
-    return found
+def kill(books: Books, step: RunStep, *options: str) -> None:
+    """A process of its own, by SIGKILL."""
+    given = {"WAREHOUSE_DIR": books.root} | java_of(books.spark)
+    job = books.world.service("tests.support.killed_night", step.name, *options, **given)
+    assert job.ends(SPARK_PATIENCE) == -signal.SIGKILL, job.output.read_text()
 
 
 def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
@@ -50,10 +42,10 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
     emitted = int(bool(books.run().resets))
-    for step, full in [*((step, False) for step in STEPS), (RunStep.BEFORE_COMMIT, True)]:
+    for step, options in KILLS:
         books.world.send("10.001", "20.002")
         books.follow()
-        kill(books, step, full=full)
+        kill(books, step, *options)
         books.world.send("30.003")
         books.follow()
         result = books.run()
@@ -96,28 +88,28 @@ def test_rides_of_a_later_block_than_the_one_in_which_a_run_ended_agree_for_ever
 
 
 def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
+    """One whose log is broken is rebuilt, and so is one that is gone; and that is said."""
     books.world.send(1, 2, 3)
-    books.run()
+    assert books.run().notes == []
     [file] = books.rides_on_disk.glob("day=*/*.parquet")
     file.write_bytes(b"PAR1" + file.read_bytes()[4:][::-1])
     with pytest.raises(Unavailable, match=r"can't be read .*Parquet.* --full rebuilds it"):
         books.run()
-    result = books.run(full=True)
-    assert "can't be read" in result.notes[0]
-    assert result.agrees
-    assert books.in_warehouse() == books.in_postgres()
-
-
-def test_a_broken_log_is_told_and_all_is_rebuilt(books: Books) -> None:
-    books.world.send(1, 2, 3)
-    books.run()
+    is_rebuilt(books, "can't be read", full=True)
     newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
     newest.with_name(f"{int(newest.stem) + 1:020}.json").write_bytes(b"{")
-    result = books.run()
-    assert "is broken" in result.notes[0]
+    is_rebuilt(books, "is broken")
+    assert books.run().notes == []
+    shutil.rmtree(books.on_disk)
+    is_rebuilt(books, "is gone: it is rebuilt")
+
+
+def is_rebuilt(books: Books, why: str, *, full: bool = False) -> None:
+    result = books.run(full=full)
+    assert why in result.notes[0]
+    assert result.agrees
     assert result.total == result.new == tally(3, 6)
     assert books.in_warehouse() == books.in_postgres()
-    assert books.run().notes == []
 
 
 def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:

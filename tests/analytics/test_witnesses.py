@@ -1,18 +1,15 @@
 """Two witnesses decide: Postgres, the warehouse's files, and the totals. Postgres alone never wins.
 
 So a total is reset only when another witness sides with Postgres. It counts its rides as well.
-Rides that were changed in Postgres are in `test_rides_changed.py`.
+Rides that were changed in Postgres are in `test_rides_changed.py`; each vote is in
+`tests/fast/test_votes.py`.
 """
 
 from deltalake import DeltaTable
 
 from tests.support.attacks import (
-    REMOVE,
-    TOTALS,
-    all_have_counted,
     alter_in_file,
     by_hand,
-    counted,
     delta,
     in_postgres,
     in_warehouse,
@@ -22,11 +19,16 @@ from tests.support.attacks import (
 from tests.support.books import MILLIMETRE, Books
 from tests.support.completed_runs import last_run
 
+LONGER = "UPDATE rides SET distance = distance + 1 WHERE id = 100004"
+
 
 def test_a_file_that_was_altered_is_read_again_from_postgres_in_the_same_run(
     books: Books,
 ) -> None:
-    """The totals side with Postgres. The version before stays, to be looked at."""
+    """The totals side with Postgres. The version before stays, to be looked at.
+
+    Where Postgres, the warehouse and the totals all differ, nothing is done.
+    """
     settled(books)
     version, totals = delta(books).version(), standing(books).totals
     alter_in_file(books, 100_004, 1)
@@ -40,13 +42,7 @@ def test_a_file_that_was_altered_is_read_again_from_postgres_in_the_same_run(
     assert books.run().status == "agreed"
     old = DeltaTable(str(books.rides_on_disk), version).to_pyarrow_table()
     assert old.num_rows == len(altered)
-
-
-def test_where_postgres_and_the_warehouse_and_the_totals_all_differ_nothing_is_done(
-    books: Books,
-) -> None:
-    settled(books)
-    by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
+    by_hand(books.world, LONGER)
     alter_in_file(books, 100_004, 2)
     before = standing(books)
     assert books.run(full=True).status == "held"
@@ -55,46 +51,11 @@ def test_where_postgres_and_the_warehouse_and_the_totals_all_differ_nothing_is_d
     assert standing(books) == before
 
 
-def test_totals_that_are_all_off_by_the_same_are_held(books: Books) -> None:
-    """Then it is the judge who may be wrong. One that is off by more is still one of them."""
-    settled(books)
-    for name in TOTALS:
-        books.tamper(name, MILLIMETRE)
-    before = standing(books)
-    assert books.run().status == "held"
-    assert last_run(books.world).held == {"total_held"}
-    assert standing(books) == before
-    books.tamper("consumer0", -MILLIMETRE)
-    result = books.run()
-    assert (result.status, result.resets) == ("wrong", ["consumer1"])
-    assert books.caught_up("consumer1") == books.world.truth
-
-
-def test_the_only_total_is_held_until_another_or_an_earlier_run_testifies(books: Books) -> None:
-    """The warehouse does not: it has its rides from Postgres."""
-    books.world.send(1, 2, 3)
-    books.caught_up()
-    books.tamper("consumer0", MILLIMETRE)
-    for full in (False, True):
-        first = books.run(full=full)
-        assert (first.status, first.resets) == ("held", [])
-        assert last_run(books.world).held == {"total_held"}
-    books.caught_up("consumer1")
-    second = books.run()
-    assert (second.status, second.resets) == ("wrong", ["consumer0"])
-    assert last_run(books.world).kinds == {"total_wrong"}
-    assert books.caught_up() == books.world.truth
-    assert books.run().status == "agreed"
-    books.world.connection.execute(REMOVE, ["consumer1"])
-    books.tamper("consumer0", MILLIMETRE)
-    assert books.run().resets == ["consumer0"]
-
-
 def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> None:
     settled(books)
     books.claim("below", 10, drift=MILLIMETRE)
     books.tamper("consumer0", MILLIMETRE)
-    by_hand(books.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
+    by_hand(books.world, LONGER)
     before = standing(books).totals
     result = books.run()
     assert (result.status, result.resets) == ("held", ["below"])
@@ -102,30 +63,8 @@ def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> N
     assert (mismatch.after, mismatch.upto) == (100_000, 200_000)
     assert mismatch.postgres.distance - mismatch.warehouse.distance == 1
     assert standing(books).totals == before
-    by_hand(books.world, "UPDATE rides SET distance = distance - 1 WHERE id = 100004")
+    by_hand(books.world, LONGER.replace("+", "-"))
     assert books.caught_up("below") == books.world.truth
     right = books.run()
     assert (right.status, right.resets) == ("wrong", ["consumer0"])
     assert books.caught_up("consumer0") == books.world.truth
-
-
-# Whose metres remain right: two rides of one length are lost, and one that is twice as long
-# counts twice; or the other way round.
-COMPENSATING = """
-    UPDATE consumer_states SET rides = rides + CASE name WHEN 'consumer0' THEN -1 ELSE 1 END
-"""
-
-
-def test_errors_that_cancel_in_the_metres_are_found_in_the_number_of_rides(books: Books) -> None:
-    counted(books)
-    by_hand(books.world, COMPENSATING)
-    books.follow()
-    result = books.run()
-    assert (result.status, result.resets) == ("wrong", [*TOTALS])
-    run = last_run(books.world)
-    assert run.kinds == {"total_wrong"}
-    assert all(name in run.about("total_wrong") for name in TOTALS)
-    all_have_counted(books)
-    assert books.run().status == "agreed"
-    wrong = "SELECT count(*) FROM consumer_states WHERE rides <> (SELECT count(*) FROM rides)"
-    assert books.world.value(wrong) == 0

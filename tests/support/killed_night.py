@@ -1,7 +1,7 @@
 """`python -m tests.support.killed_night STEP [OPTION...]`: a run that is killed at that step.
 
-It starts a Spark of its own, which takes long; or it uses the one that JAVA names, by the port and
-the secret of its gateway, which goes on without it.
+It uses the Spark that JAVA names, by the port and the secret of its gateway: that goes on without
+it. (One that starts its own takes long; that it ends with the run, an interrupt shows.)
 """
 
 import os
@@ -45,8 +45,7 @@ def die_at(name: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.argv.pop(1)
-    if JAVA[0] in os.environ:
-        use_it()
+    use_it()
     with listening(kill):
         reconcile.main()
 

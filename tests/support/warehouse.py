@@ -50,16 +50,13 @@ def night(
     written = [write(warehouse, day, ids) for day, ids in rides]
     pieces = [piece for piece, _ in written]
     ledger = base.extended(max((piece.last for piece in pieces), default=base.position), pieces)
-    publish(warehouse, [file for _, files in written for file in files], base, ledger)
+    if not base.position:
+        warehouse.table.make_way()
+    files = [file for _, files in written for file in files]
+    warehouse.publish(files, warehouse.note(base.position, ledger, OWNER))
     if tidied:
         warehouse.tidy()
     return ledger
-
-
-def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
-    if not base.position:
-        warehouse.table.make_way()
-    warehouse.publish(files, warehouse.note(base.position, ledger, OWNER))
 
 
 def held(folder: Path) -> Ledger:

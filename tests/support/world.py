@@ -57,7 +57,7 @@ def eventually(
     pause: float = 0.02,
 ) -> T:
     """Poll until `claim()` is true, and return its value. Raises TimeoutError."""
-    return until(claim, f"{what} did not come about", patience, pause)
+    return until(claim, f"{what} did not come about", patience, pause, rarely=5)
 
 
 class Consumer(Reader[Total]):

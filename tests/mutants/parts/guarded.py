@@ -36,7 +36,7 @@ MUTANTS = [
         'if row.get("null_count.id"):',
         "if False:",
         tests="analytics/test_foreign_commits.py::"
-        "test_rides_without_ids_do_not_stay_in_the_warehouse",
+        "test_what_another_writer_has_only_rearranged_is_read_on",
     ),
     table(
         "a commit is built on another writer's",
