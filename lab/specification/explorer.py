@@ -30,9 +30,11 @@ class Value(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
         return msgspec.structs.replace(self, **changes)
 
 
-def require(allowed: object) -> None:
+def require(allowed: T | None) -> T:
+    """What it is given, unless that is false."""
     if not allowed:
         raise Refused
+    return allowed
 
 
 def named(items: Iterable[Any], name: int) -> Any:
@@ -51,8 +53,9 @@ def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
 class System:
     """A transition system. Its steps are the methods whose docstring ends without a full stop.
 
-    A step takes a state, and values; `ranges` says by their names what these can be. The earlier a
-    step is defined, the more urgent it is.
+    A step takes a state, and values; `ranges` says by their names what these can be. In its
+    docstring, a part of the state goes by its own name. The earlier a step is defined, the more
+    urgent it is.
     """
 
     start: Any
@@ -171,5 +174,6 @@ def story(seen: Seen, s: Any) -> tuple[str, ...]:
     if came is None:
         return ()
     before, step, values = came
-    told = dict(zip(names_of(step), values, strict=True))
-    return (*story(seen, before), str(step.__doc__).format(**told))
+    told = [getattr(value, "name", value) for value in values]
+    sentence = str(step.__doc__).format(**dict(zip(names_of(step), told, strict=True)))
+    return (*story(seen, before), sentence)

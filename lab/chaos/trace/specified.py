@@ -45,8 +45,9 @@ def holds(state: State, *numbers: str) -> None:
 def takes(last_sent: int, rides: Sequence[Ride], staged: Sequence[Ride]) -> None:
     """A writer commits rides and their records."""
     state = State(last_sent=last_sent)
-    for name, ride in enumerate(rides):
-        state = CORE.takes(state.but(writers=(Writer(name, ride),)), name)
+    for ride in rides:
+        writer = Writer(0, ride)
+        state = CORE.takes(state.but(writers=(writer,)), writer)
     require(state.staged == tuple(sorted(staged)), "a ride and its record commit together")
     holds(state, "1", "2")
 
@@ -76,13 +77,15 @@ def moves_last_sent(
     mine = Leader(term, after, settled=last)
     state = State(LARGEST_ID, rides, rides, after, (newest,), leaders=(mine,))
     try:
-        state = CORE.appends(CORE.selects(state, term, len(staged)), term)
+        state = CORE.selects(state, mine, len(staged))
+        state = CORE.appends(state, *state.leaders)
+        [mine] = state.leaders
         told = [(entry.ride, entry.prev) for entry in sent]
         require(
             [(entry.ride, entry.prev) for entry in state.log] == told,
             "the log has the batch as the specification appends it",
         )
-        state = CORE.moves_last_sent(state, term, last)
+        state = CORE.moves_last_sent(state, mine, last)
     except Refused:
         raise broken("a leader of the newest term moves last_sent, from where it was") from None
     left = tuple(ride for ride in staged if ride not in gone)
