@@ -7,14 +7,14 @@ from contextlib import closing, suppress
 import psycopg
 import redis
 
-from demo.embedded.failures import ServerFailed
-from lab.chaos import drifts
+from lab.chaos import drifts, logs
 from lab.chaos.books.clients import double, lost
 from lab.chaos.books.judge import check
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, is_settled
 from lab.chaos.evidence import Evidence, Journal, read_final_state
 from lab.pauses import Pauses
+from lab.place import FAILED
 from lab.stage import Stage
 from lab.until import until
 from unified_log.errors import Unavailable
@@ -48,7 +48,8 @@ def closed(
     settled_at = time.monotonic()
     for onlooker in onlookers:
         onlooker.end()
-    found = [*found, *stage.end(), *stage.said(), *journal.troubles]
+    services = stage.services
+    found = [*found, *services.end(), *logs.said(services), *journal.troubles]
     found += filter(None, (onlooker.error for onlooker in onlookers))
     with closing(stage.connect()) as connection:
         found += broken(connection, WHEN_SETTLED)
@@ -56,20 +57,17 @@ def closed(
     return Evidence(
         journal.asks,
         final,
-        [end for service in stage.services.values() for end in service.exits],
+        services.exits,
         found,
         deliveries=stage.receiver.deliveries,
         settled_at=settled_at,
     )
 
 
-def verdict(
-    stage: Stage,
-    play: Callable[[], Evidence],
-    findings: Callable[[], Iterable[str]],
-    shown: Callable[[], str],
-) -> int:
-    """Play a drill, print what it has `shown` and what is wrong; returns its exit status.
+def played(
+    play: Callable[[], Evidence], findings: Callable[[], Iterable[str]], shown: Callable[[], str]
+) -> tuple[list[str], str]:
+    """Play a drill; returns what is wrong, and its table, with what the books say below.
 
     `findings` are the drill's own, beside those of the books.
     """
@@ -78,13 +76,6 @@ def verdict(
         taken = sum(bool(ask.answers) for ask in evidence.asks)
         books = f"lost {len(lost(evidence))}, double {len(double(evidence))}, of {taken:,} rides"
         found = check(evidence)
-    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
+    except FAILED as reason:
         books, found = "no books: the drill was not played to its end", [str(reason)]
-    found += findings()
-    print(shown(), books, sep="\n")
-    for finding in found:
-        print(f"BROKEN: {finding}")
-    if found:
-        print(f"{len(found)} findings; the logs are in {stage.folder}")
-    stage.keep = bool(found)
-    return int(stage.keep)
+    return [*found, *findings()], f"{shown()}\n{books}"

@@ -17,7 +17,7 @@ from lab.chaos.faults.postgres_server import PROMOTED
 from lab.chaos.hosts import PostgresHost, RedisHost
 from lab.chaos.machines import Disk
 from lab.chaos.postgres_pair import ask, connect
-from lab.chaos.service import Service
+from lab.chaos.service import Service, Services
 from lab.network import Host
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
@@ -66,7 +66,7 @@ class Cell:
         self.postgres = PostgresHost(self.folder / "data", self.folder / "run", settings)
         self.redis = RedisHost(self.folder / "log", self.folder / "run")
         self.servers = (self.postgres, self.redis)
-        self.services: dict[str, Service] = {}
+        self.services = Services()
         self.restores: list[Restore] = []
         self._disks = [Disk(server.data) for server in self.servers]
         self._lives = 0
@@ -106,8 +106,7 @@ class Cell:
 
     def lose(self, down_for: float) -> None:
         """SIGKILL all its processes and servers; start them again after so many seconds."""
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
+        self.services.kill()
         with ThreadPoolExecutor() as at_once:
             for crash in [at_once.submit(server.crash, down_for) for server in self.servers]:
                 crash.result()
@@ -136,8 +135,7 @@ class Cell:
 
     def stop(self) -> None:
         """End every process, whatever state the cell is in."""
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
+        self.services.kill()
         for server in self.servers:
             server.end()
         for disk in self._disks:

@@ -1,8 +1,5 @@
 """A whole private fleet: two pairs of servers, an API, streamers, consumers, and a receiver."""
 
-import shutil
-import signal
-import tempfile
 from pathlib import Path
 
 import psycopg
@@ -17,7 +14,7 @@ from lab.chaos.machines import Clock, Disk, library
 from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client
-from lab.chaos.service import Service
+from lab.chaos.service import Service, Services
 from lab.ports import free_ports
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME
@@ -64,12 +61,10 @@ SETTINGS = {
 
 
 class Fleet:
-    """The fleet, in one temporary folder, with a log file per process."""
+    """The fleet, in one folder, with a log file per process."""
 
-    def __init__(self, stream_server: StreamServer, *, disks: bool) -> None:
-        # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
-        self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
-        self.folder.chmod(0o755)
+    def __init__(self, folder: Path, stream_server: StreamServer, *, disks: bool) -> None:
+        self.folder = folder
         self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
         self.pairs: dict[str, PostgresPair | RedisPair] = {
@@ -80,7 +75,7 @@ class Fleet:
         self.warehouse = Disk(self.folder / "runs")
         self.receiver = Receiver()
         self.api_port = 0
-        self.services: dict[str, Service] = {}
+        self.services = Services()
         self.next_release = self.folder / "next"  # its code
         self._has_clocks = library(self.folder)
         self._has_disks = disks
@@ -150,15 +145,9 @@ class Fleet:
     def redis_client(self) -> Client:
         return client(self.redis)
 
-    def end(self) -> list[str]:
-        """SIGTERM the services; returns a sentence for each that did not end."""
-        slow = [name for name, service in self.services.items() if not service.end()]
-        return [f"{name} did not end on SIGTERM" for name in slow]
-
-    def stop(self, *, keep: bool) -> None:
-        """End every process, whatever state the fleet is in; remove the folder, unless `keep`."""
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
+    def stop(self) -> None:
+        """End every process, whatever state the fleet is in."""
+        self.services.kill()
         self.receiver.stop()
         self.postgreses.end()
         self.redises.end()
@@ -166,5 +155,3 @@ class Fleet:
             if server.disk:
                 server.disk.unmount()
         self.warehouse.unmount()
-        if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)

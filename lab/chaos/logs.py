@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab.chaos.service import ENDED, Service
+from lab.chaos.service import ENDED, Service, Services
 
 # A usual line. Anything else is unexpected: an ERROR, a traceback, a message of a library.
 USUAL = re.compile(
@@ -27,8 +27,13 @@ SERVER_BROKEN = re.compile(
 )
 
 
+def said(services: Services) -> list[str]:
+    """What they should never have printed."""
+    found = {name: unexpected(service) for name, service in services.items()}
+    return [f"{name} said: {line}" for name, lines in found.items() for line in lines]
+
+
 def unexpected(service: Service) -> list[str]:
-    """The lines that a service should never have printed."""
     unusual = [line for line in lines(service.log) if not USUAL.match(line)]
     workers = [line for line in unusual if WORKER_ENDED.search(line)]
     others = [line for line in unusual if not WORKER_ENDED.search(line)]

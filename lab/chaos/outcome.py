@@ -50,12 +50,12 @@ def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[st
 
 
 def collected(play: Play) -> Evidence:
-    fleet, services = play.fleet, play.fleet.services.values()
+    fleet = play.fleet
     found = play.errors + play.journal.troubles
     found += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     found += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     found += [failure for server in fleet.servers for failure in server.failures]
-    found += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
+    found += logs.said(fleet.services)
     found += [line for server in fleet.servers for line in logs.broken(server.log)]
     if not play.tables.looks:
         found.append("nobody has looked at the tables on the way")
@@ -74,7 +74,7 @@ def collected(play: Play) -> Evidence:
     return Evidence(
         play.journal.asks,
         final,
-        [end for service in services for end in service.exits],
+        fleet.services.exits,
         found,
         restores=play.scene.restores,
         deliveries=fleet.receiver.deliveries,

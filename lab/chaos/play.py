@@ -117,7 +117,7 @@ class Play:
             self.errors.append(in_one_line(reason))  # what is left to do is among the findings
         self.settled_at = time.monotonic()
         time.sleep(QUIET)
-        self.errors += self.fleet.end()
+        self.errors += self.fleet.services.end()
         for onlooker in self.onlookers:
             onlooker.end()
         for fault in self.nemesis.struck:

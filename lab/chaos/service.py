@@ -132,3 +132,20 @@ class Service(threading.Thread):
                 self._sent = number
             self._process.send_signal(number)
             return True
+
+
+class Services(dict[str, Service]):
+    """Those of a fleet, by name."""
+
+    @property
+    def exits(self) -> list[Exit]:
+        return [end for service in self.values() for end in service.exits]
+
+    def end(self) -> list[str]:
+        """SIGTERM all; returns a sentence for each that did not end."""
+        slow = [name for name, service in self.items() if not service.end()]
+        return [f"{name} did not end on SIGTERM" for name in slow]
+
+    def kill(self) -> None:
+        for service in self.values():
+            service.end(by=signal.SIGKILL)
