@@ -20,7 +20,6 @@ def digests() -> str:
 
 
 def main() -> None:
-    """Write them."""
     take_no_arguments("lab.freeze", __doc__)
     FROZEN.write_text(digests())
 

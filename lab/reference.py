@@ -69,7 +69,6 @@ def metrics() -> str:
 
 
 def braces(labels: tuple[str, ...]) -> str:
-    """As they stand in a query."""
     return f"{{{','.join(labels)}}}" if labels else ""
 
 

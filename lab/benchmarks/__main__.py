@@ -38,7 +38,6 @@ GIBIBYTE = 2**30
 
 
 def main() -> None:
-    """Run the parts NAMES, or all."""
     parser = Parser("python -m lab.benchmarks", __doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
     names = parser.parse_args().names or PARTS
@@ -84,7 +83,6 @@ def shown(told: Sequence[Figure | Table]) -> str:
 
 
 def machine(versions: Sequence[str]) -> str:
-    """The size of this machine, and the versions of what runs on it."""
     memory = round(psutil.virtual_memory().total / GIBIBYTE)
     python = f"Python {platform.python_version()}"
     return ", ".join([f"{os.cpu_count()} cores, {memory} GB", python, *versions])

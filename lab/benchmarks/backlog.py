@@ -38,7 +38,6 @@ Standing = Callable[[psycopg.Connection], int]
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Figures for the totals, the rollup, and the rides posted beside them."""
     name = "Ten minutes' rides, caught up under load"
     totals = Figure(f"{name}: two totals", "s", goal=A_TENTH)
     rollup = Figure(f"{name}: the rollup", "s", goal=A_TENTH)
@@ -72,7 +71,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def complete_to(connection: psycopg.Connection) -> int:
-    """The ride up to which the rollup is right."""
     return value(connection, COMPLETE_TO)
 
 

@@ -43,7 +43,6 @@ IN_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Both cells and one of them take turns; then one API, through the router and directly."""
     one_disk = side_by_side("one disk", None)
     return [one_disk, side_by_side("in memory", IN_MEMORY), *through_the_router(stand)]
 

@@ -30,8 +30,6 @@ SHOWN = (
 
 
 class Row(NamedTuple):
-    """A figure, as the page shows it."""
-
     part: str
     figure: str
     measured: str
@@ -49,7 +47,6 @@ class Row(NamedTuple):
 
 
 def record(part: str, content: str) -> None:
-    """Write a part's table into its block, and update the summary and the headlines."""
     page = with_machine_once(filled(PERFORMANCE.read_text(), {part: lambda: content}))
     PERFORMANCE.write_text(filled(page, {SUMMARY: lambda: summary(page)}))
     write(README, {HEADLINES: lambda: headlines(page)})
@@ -79,7 +76,6 @@ def rows(page: str) -> Iterator[Row]:
 
 
 def summary(page: str) -> str:
-    """How many goals are met, and of which parts the others are."""
     judged = [row for row in rows(page) if row.goal]
     missed = Counter(row.part for row in judged if row.goal.endswith(MISSED))
     parts = [f"{part} ({many})" if many > 1 else part for part, many in missed.items()]
@@ -88,6 +84,5 @@ def summary(page: str) -> str:
 
 
 def headlines(page: str) -> str:
-    """The figures that README.md shows."""
     first = {row.figure: row for row in reversed([*rows(page)])}
     return "\n".join(f"- {first[name]}" for name in SHOWN if name in first)

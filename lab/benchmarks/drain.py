@@ -64,7 +64,6 @@ def _as_commands(connection: psycopg.Connection, term: str) -> bytes:
 
 
 def _run_redis_cli(stand: Stand, commands: Path) -> float:
-    """Run it; returns how many seconds it took."""
     # Redis' own, because Valkey's wheel has none; it works with both servers.
     program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
     with commands.open("rb") as file:

@@ -25,7 +25,6 @@ SELECT = """
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Both read all rides, in turns."""
     figure = Figure(
         f"{RECORDS:,} records by the feed, a reader", "records/s", f"`SELECT ... LIMIT {PAGE}`"
     )

@@ -84,7 +84,6 @@ class Figure:
 
 
 def spread(runs: list[float]) -> str:
-    """The lowest and highest of several runs."""
     return f" ({number(min(runs))} to {number(max(runs))})" if len(runs) > 1 else ""
 
 

@@ -51,7 +51,6 @@ def fleet(stand: Stand) -> Iterator[tuple[int, Processes]]:
 
 @contextlib.contextmanager
 def workers(stand: Stand, url: str) -> Iterator[Processes]:
-    """Run the workers that deliver receipts, to this receiver."""
     settings = {"RECEIPT_URL": url, "RECEIPT_SECRET": DEMO_SECRET}
     with stand.services(*WORKERS, **settings) as processes:
         wait_for_sessions(stand, *(sessions.receipts(name) for _, name in WORKERS))
@@ -67,5 +66,4 @@ def wait_for_sessions(stand: Stand, *names: str) -> None:
 
 
 def counted(connection: psycopg.Connection) -> int:
-    """The ride up to which every consumer has counted."""
     return value(connection, COUNTED)

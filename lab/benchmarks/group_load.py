@@ -54,7 +54,6 @@ PUBLISHED_LOAD = Load(members=10, entries=50_000, rate=10_000)  # here, of five 
 
 @contextlib.contextmanager
 def processes(load: Load = PUBLISHED_LOAD) -> Iterator[Executor]:
-    """Processes for the members and their producer, for any number of runs."""
     spawn = get_context("spawn")
     with ProcessPoolExecutor(load.members + 1, mp_context=spawn, initializer=_begin) as pool:
         yield pool

@@ -58,7 +58,6 @@ GOAL = Goal("value", "<=", 2)  # milliseconds, for 99.9 % of the entries, as pub
 
 
 def measure(stand: Stand) -> Sequence[Figure | Table]:
-    """All variants; then ranges in long streams."""
     with group_load.processes() as pool:
         # On disk first: a server that begins to write a file writes all that it has.
         runs = {each: _runs(stand, pool, each) for each in reversed(VARIANTS)}

@@ -68,7 +68,6 @@ class Seen(Handler):
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """How long each takes, and the longest of the pages' rounds."""
     whose = f"{ALL // MILLION} million rides"
     pages = Figure(f"{whose}, by pages of the view", "s", "one COPY")
     rounds = Figure("Its transactions", "")

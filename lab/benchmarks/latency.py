@@ -47,7 +47,6 @@ Ride = tuple[int, float]  # its id, and when it was answered
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Measure single rides, and rides at two average rates, at random moments."""
     runs: dict[str, list[Milliseconds]] = {when: [] for when in GOALS}
     limits: list[Milliseconds] = []
     with (

@@ -22,7 +22,6 @@ POLL = 0.5  # seconds between samples of a run's memory, which cost time
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Nights after a million rides, a full run over ten million, and nights after those."""
     require_java()
     full = Figure(f"Full run, {ALL // MILLION} million rides", "s", goal=Goal("value", "<=", 60))
     memory = Figure("Its memory, driver and workers, PSS", "GB", goal=Goal("value", "<=", 2))
@@ -46,7 +45,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _nights(stand: Stand, connection: psycopg.Connection) -> list[float]:
-    """The seconds that each of some nights takes."""
     seconds = []
     for _ in range(NIGHTS):
         outbox.insert_as_sent(connection, NIGHT)

@@ -36,7 +36,6 @@ _FAILED = re.compile(r"number of failed transactions: (\d+)")
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """The API and pgbench take turns; then rides with a key and without."""
     name = f"`POST /rides`, {CLIENTS} clients"
     four = Figure(name, UNIT, "pgbench, `BEGIN; INSERT; INSERT; COMMIT`", Goal("ratio", ">=", 0.2))
     one = Figure(name, UNIT, "pgbench, the API's statement", Goal("ratio", ">=", 0.12))

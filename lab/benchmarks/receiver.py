@@ -41,7 +41,6 @@ async def serve(port: int) -> None:
 
 @contextlib.contextmanager
 def receiver(stand: Stand) -> Iterator[str]:
-    """Run it while the block lasts; yields its URL."""
     port = free_ports()
 
     def listens() -> bool:

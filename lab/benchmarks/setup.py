@@ -48,7 +48,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _both_totals(port: int) -> bool:
-    """Whether both consumers have counted a ride."""
     try:
         answer = httpx.get(f"http://{HOST}:{port}/consumers").raise_for_status()
     except httpx.HTTPError:

@@ -42,7 +42,6 @@ Cells = list[list[str]]
 
 
 def main() -> None:
-    """Measure, and print the table."""
     parser = argparse.ArgumentParser("python -m lab.benchmarks.snapshot", description=__doc__)
     parser.add_argument("--seconds", type=positive, default=600)
     parser.add_argument("--rate", type=positive, default=200, help="rides a second")
@@ -63,7 +62,6 @@ def main() -> None:
 def measure(
     servers: Stand, port: int, processes: list[psutil.Process], given: argparse.Namespace
 ) -> Cells:
-    """The cells of the table."""
     processes = [*processes, psutil.Process(servers.postgres.pid)]
     indexed = session_settings.INDEX_SCANS
     with (
@@ -107,7 +105,6 @@ def buffers(connection: psycopg.Connection) -> dict[str, int]:
 
 
 def touched(plan: dict[str, Any]) -> int:
-    """The buffers of a plan, in memory or not."""
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
 
 

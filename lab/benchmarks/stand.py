@@ -35,8 +35,6 @@ PATIENCE = 30.0  # seconds
 
 @dataclass(frozen=True)
 class Stand:
-    """Running servers, and how to run services on them."""
-
     folder: Path
     postgres: Postgres
     redis: Redis
@@ -48,7 +46,6 @@ class Stand:
         return Log(self.redis.url, STREAM)
 
     def versions(self) -> list[str]:
-        """What the servers are."""
         with self.connect() as connection:
             postgres = connection.info.parameter_status("server_version")
         with redis.Redis.from_url(self.redis.url) as client:
@@ -68,7 +65,6 @@ class Stand:
 
     @contextlib.contextmanager
     def services(self, *commands: Sequence[str], **settings: str) -> Iterator[list[psutil.Process]]:
-        """Run several."""
         with contextlib.ExitStack() as exits:
             yield [exits.enter_context(self.service(*each, **settings)) for each in commands]
 
@@ -133,5 +129,4 @@ def value(connection: psycopg.Connection, query: str, *values: object) -> int:
 
 
 def say(text: str) -> None:
-    """Print progress, for a person."""
     print(text, file=sys.stderr, flush=True)

@@ -24,7 +24,6 @@ from lab.place import Place, place, verdict
 
 
 def main() -> int:
-    """Return 0 if every request is accounted for, else 1."""
     parser = Arguments("cells", __doc__)
     parser.seed("--seed", "the order of faults")
     late = "seconds after which no new fault begins, once each kind has struck"

@@ -96,11 +96,9 @@ CLAIMS = (
 
 
 def check(books: Books) -> list[str]:
-    """All findings, each a sentence; none if every request is accounted for."""
     claimed = [sentence for claim in CLAIMS for sentence in most_of(claim(books))]
     return claimed + books.found
 
 
 def undone(books: Books) -> int:
-    """How many rides were answered, and no longer exist under any id."""
     return clients.undone(books.of_all())

@@ -134,7 +134,6 @@ class Cell:
             return read_final_state(connection)
 
     def stop(self) -> None:
-        """End every process, whatever state the cell is in."""
         self.services.kill()
         for server in self.servers:
             server.end()

@@ -33,8 +33,6 @@ class Death(NamedTuple):
 
 
 class Drill:
-    """Two cells, a router and clients, each on a host of its own."""
-
     def __init__(self, folder: Path, seed: int, rate: float) -> None:
         switch()
         self.cells = [Cell(n, folder, Host(f"cell{n}", f"10.0.0.1{n}")) for n in (0, 1)]
@@ -147,5 +145,4 @@ class Drill:
         return [sentence for cell in self.cells for sentence in cell.left()]
 
     def stop(self) -> None:
-        """End every process, whatever they do."""
         self._exits.close()

@@ -12,7 +12,6 @@ FEWEST = 20  # rides, for a p99 of a slice
 
 
 def table(drill: Drill, books: Books) -> str:
-    """The figures of a drill, one per line."""
     answered = sum(1 for ask in books.asks if ask.answers)
     keyed = sum(1 for ask in books.asks if ask.key)
     figures = {

@@ -29,7 +29,6 @@ from lab.place import Place, place, verdict
 
 
 def main() -> int:
-    """Return 0 if every ride counted once, else 1."""
     options = arguments()
     print(f"seed {options.seed}", flush=True)
     with place("chaos", Place) as at:
@@ -50,7 +49,6 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = Arguments("chaos", __doc__)
     add, number = parser.add_argument, parser.number
     parser.seed("--seed", "repeat an earlier plan")

@@ -92,7 +92,6 @@ class Fleet:
 
     @property
     def warehouse_dir(self) -> Path:
-        """The folder of the nightly job's warehouse."""
         return self.warehouse.folder / "warehouse"
 
     def start(self) -> None:
@@ -122,7 +121,6 @@ class Fleet:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings of every process of the fleet."""
         port = self.postgreses.proxy.port
         return SETTINGS | {
             "API_PORT": str(self.api_port),
@@ -146,7 +144,6 @@ class Fleet:
         return client(self.redis)
 
     def stop(self) -> None:
-        """End every process, whatever state the fleet is in."""
         self.services.kill()
         self.receiver.stop()
         self.postgreses.end()

@@ -46,7 +46,6 @@ def broken(log: Path) -> list[str]:
 
 
 def lines(log: Path) -> Iterator[str]:
-    """All lines of a log, each with its time."""
     if log.exists():
         with log.open(errors="replace") as text:
             for line in text:

@@ -51,7 +51,6 @@ class Onlooker(threading.Thread):
         raise NotImplementedError
 
     def end(self) -> None:
-        """Return when it has ended."""
         self.ending.set()
         if self.ident:
             self.join()
@@ -107,7 +106,6 @@ class LogReader(Onlooker):
         return entries(there) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
-        """Report an entry, unless it was read before."""
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self._tell(Told(redis_id, time.monotonic(), record))

@@ -86,7 +86,6 @@ def collected(play: Play) -> Evidence:
 
 
 def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
-    """The figures of a run, one per line."""
     struck = Counter(fault.kind for fault in play.nemesis.struck)
     moot = sorted(play.nemesis.moot - struck.keys())
     outcomes = Counter(evidence.final.outcomes.values())
@@ -108,5 +107,4 @@ def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
 
 
 def counted(kinds: Iterable[str]) -> str:
-    """How many there are of each kind."""
     return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items())) or "none"

@@ -52,8 +52,6 @@ Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
 
 class Play:
-    """One run, on a fleet that has been started."""
-
     def __init__(self, fleet: Fleet, options: Namespace) -> None:
         self.fleet = fleet
         self.options = options
@@ -178,5 +176,4 @@ def nothing_is_refused(connection: psycopg.Connection, _: redis.Redis) -> bool:
 
 
 def say(line: str) -> None:
-    """Print progress, for a person."""
     print(line, file=sys.stderr, flush=True)

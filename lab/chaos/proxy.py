@@ -26,8 +26,6 @@ PIECE = 1 << 16  # bytes; the most that is carried at a time
 
 
 class Way(Enum):
-    """One direction of a connection."""
-
     REQUESTS = "requests"
     ANSWERS = "answers"
 

@@ -36,8 +36,6 @@ NO_RECEIPT = (WebhookVerificationError, ValueError, LookupError, TypeError, Inva
 
 
 class Mood(Enum):
-    """What the receiver does with a request."""
-
     WELL = "takes receipts"
     BUSY = "answers 503"
     HANGING = "never answers"
@@ -135,7 +133,6 @@ class Receiver:
             await self._listen()
 
     async def _leave(self) -> None:
-        """Stop listening, and end all connections."""
         if self._runner:
             await self._runner.cleanup()
             self._runner = None

@@ -20,7 +20,6 @@ ATTACHED = re.compile(r"\battach\(\s*'[^']+',\s*'[^']+',\s*'([^']+)'")
 
 
 def documents() -> dict[str, str]:
-    """By the name of its file, the text of each."""
     types = payloads()
     contracts: dict[str, Schema] = types | {RECEIPT: receipt()}
     made = {f"{type_}.json": contract for type_, contract in contracts.items()}

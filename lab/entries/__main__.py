@@ -28,7 +28,6 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Return 0 if each command did what its page says, else 1."""
     options = arguments()
     chosen = [
         visit

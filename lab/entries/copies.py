@@ -158,7 +158,6 @@ class Copy:
         return process, output
 
     def answers(self) -> bool:
-        """Whether the fleet's API is ready."""
         try:
             return bool(urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5).status == 200)
         except (URLError, OSError):

@@ -10,8 +10,6 @@ from lab.entries.pages import Command
 
 @dataclass(frozen=True)
 class Visit:
-    """Commands for one copy, in order."""
-
     name: str
     commands: list[Command]
 

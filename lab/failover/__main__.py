@@ -35,7 +35,6 @@ POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
 def main() -> int:
-    """Return 0 if every acknowledged ride counted once and the fleet always went on, else 1."""
     parser = Arguments("failover", __doc__)
     parser.number("--rate", 30, "rides a second")
     options = parser.parse_args()

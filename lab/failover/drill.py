@@ -56,7 +56,6 @@ class Drill:
         self._say = Progress().say
 
     def run(self) -> Evidence:
-        """Play all faults, and settle."""
         self._start()
         for cluster, fault in product(self._clusters, FAULTS):
             self.seen.append(self._play(cluster, fault))

@@ -64,7 +64,6 @@ class Node:
         self._signal(signal.SIGSTOP)
 
     def recover(self) -> None:
-        """Undo whatever was done to it."""
         self._signal(signal.SIGCONT)
         self.host.join()
         self.start()

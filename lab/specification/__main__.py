@@ -134,7 +134,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def main() -> None:
-    """Explore the protocol, or show what a sabotage does."""
     formatter = argparse.RawTextHelpFormatter
     parser = Parser("python -m lab.specification", description=__doc__, formatter_class=formatter)
     names = f"break a step, and tell the story: {', '.join(SABOTAGES)}"

@@ -169,7 +169,6 @@ def comes_to_rest(system: System, s: Any, onward: dict[Any, Any], complete: set[
 
 
 def story(seen: Seen, s: Any) -> tuple[str, ...]:
-    """The steps that led there, as sentences."""
     came = seen[s]
     if came is None:
         return ()

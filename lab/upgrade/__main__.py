@@ -31,7 +31,6 @@ from lab.upgrade.verdict import findings, shown
 
 
 def main() -> int:
-    """Return 0 if the upgrade cost nothing, else 1."""
     parser = Arguments("upgrade", __doc__)
     parser.seed("--seed", "of the clients")
     parser.number("--seconds", 10, "that each step takes at least")

@@ -142,7 +142,6 @@ class Drill:
             self._stage.balancer.put_back(name)
 
     def _books(self) -> Evidence:
-        """End the load, and collect the evidence once nothing is left to do."""
         self.progress.say("waiting until everything is counted and delivered")
         self._crowd.end()
         return closed(

@@ -74,7 +74,6 @@ def changed_since(commit: str) -> bool:
 
 
 def export(commit: str, folder: Path) -> None:
-    """Write the files of a commit."""
     folder.mkdir()
     subprocess.run(["tar", "--extract"], input=git("archive", commit), cwd=folder, check=True)  # noqa: S607
 

@@ -8,6 +8,5 @@ CLAIMS = (*clients.CLAIMS, *receipts.CLAIMS, *runs.CLAIMS)
 
 
 def check(evidence: Evidence) -> list[str]:
-    """All findings, each a sentence; none if every ride counted once and all else is right."""
     claimed = [sentence for claim in CLAIMS for sentence in most_of(claim(evidence))]
     return [*claimed, *evidence.found]

@@ -20,7 +20,6 @@ BACKENDS = """
 
 
 def _network(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
-    """The network to one of the servers, drawn by the dice."""
     name = dice.choice(SERVERS)
     return name, scene.fleet.pairs[name].proxy
 
