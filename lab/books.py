@@ -67,10 +67,7 @@ def closed(
 def played(
     play: Callable[[], Evidence], findings: Callable[[], Iterable[str]], shown: Callable[[], str]
 ) -> tuple[list[str], str]:
-    """Play a drill; returns what is wrong, and its table, with what the books say below.
-
-    `findings` are the drill's own, beside those of the books.
-    """
+    """Play a drill; returns its own `findings` with those of the books, and its table with these."""
     try:
         evidence = play()
         taken = sum(bool(ask.answers) for ask in evidence.asks)

@@ -40,10 +40,7 @@ class Host:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is on this host; so are the processes and threads that it starts, for good.
-
-        When the block ends, it is at the switch again.
-        """
+        """This thread is on this host; what it starts is so for good. Then it is at the switch."""
         _enter(self._namespace)
         try:
             yield

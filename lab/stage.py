@@ -64,10 +64,7 @@ class Stage(Place):
         }
 
     def start(self, tree: Path = PROJECT) -> None:
-        """Run the fleet from this source tree; return when all of it is at work.
-
-        The database must have the schema.
-        """
+        """Run the fleet from this tree; the schema is there. Return when all is at work."""
         self.receiver.start()
         self.exits.callback(self.receiver.stop)
         first = free_ports(len(APIS))
@@ -127,10 +124,7 @@ class Stage(Place):
         return database.connect(self.settings["DATABASE_URL"], "drill")
 
     def run(self, tree: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Run `python -m COMMAND` of a tree to its end; what it says is in `stdout`.
-
-        Like all that is started here, it ends with the drill.
-        """
+        """Run `python -m COMMAND` of a tree; what it says is in `stdout`. It ends with us."""
         try:
             return subprocess.run(
                 [sys.executable, "-m", *command],

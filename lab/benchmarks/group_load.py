@@ -89,11 +89,7 @@ def prepare(url: str, pending: int) -> None:
 
 
 def run(pool: Executor, url: str, server: int, reader: Reader, load: Load = PUBLISHED_LOAD) -> Run:
-    """Let the members read what is produced; times are sorted, and `server` is its process.
-
-    What it cost is the sum of the server, the producer and the members. Raises RuntimeError if an
-    entry did not come, or was not acknowledged.
-    """
+    """Let members read what is produced; all share in its cost. Raises RuntimeError for a loss."""
     with redis.Redis.from_url(url) as client:
         client.delete(OVER)
     pending, before = _pending(url), spent(server)

@@ -112,10 +112,7 @@ def distribution(outcomes: Mapping[str, Runs]) -> Table:
 
 
 def shares(runs: Sequence[Run]) -> list[float]:
-    """Percent of all runs' entries by whole milliseconds from 0 to 1 on; the last took longer.
-
-    Of the entries together: the medians of single shares need not add up to 100 %.
-    """
+    """Percent of all runs' entries, taken together, by whole milliseconds; the last took longer."""
     took = sorted(chain.from_iterable(run.from_sent for run in runs))
     by = [bisect_left(took, below * MILLISECOND) for below in range(LAST + 1)]
     counts = [high - low for low, high in pairwise([*by, len(took)])]

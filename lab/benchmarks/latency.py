@@ -123,10 +123,7 @@ def steadily(
 def _counted(
     under_way: list[Ride], connection: psycopg.Connection
 ) -> Iterator[tuple[float, float]]:
-    """Take the rides that are in both totals off the heap; when each was answered, and its time.
-
-    Raises TimeoutError if a ride gets lost.
-    """
+    """Take the rides that are in both totals off the heap. Raises TimeoutError if one gets lost."""
     counted, now = fleet.counted(connection), time.perf_counter()
     while under_way and under_way[0][0] <= counted:
         _, at = heapq.heappop(under_way)

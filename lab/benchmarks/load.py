@@ -75,10 +75,7 @@ def ride_id(answer: bytes) -> int:
 
 
 def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
-    """Answers per second for so many clients, once they have warmed up.
-
-    Each client sends its next request when it has an answer.
-    """
+    """Answers per second for so many clients, each of which has one request in flight."""
     with contextlib.ExitStack() as exits:
         poll = exits.enter_context(select.epoll())
         asking: dict[int, KeepAlive] = {}

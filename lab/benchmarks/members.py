@@ -33,10 +33,7 @@ class Spent(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What each entry took from when it was sent, and from when it was due; and what that cost.
-
-    In nanoseconds.
-    """
+    """What each entry took from when it was sent, and from when it was due, in nanoseconds."""
 
     from_sent: "array[int]"
     from_due: "array[int]"

@@ -77,10 +77,7 @@ def _alone(url: str) -> float:
 
 
 def send(url: str, count: int) -> tuple[float, float]:
-    """Send so many, and return when that began and ended, on the monotonic clock.
-
-    Raises RuntimeError where one is not accepted.
-    """
+    """When sending so many began and ended, on the monotonic clock. Raises RuntimeError."""
     return asyncio.run(_send(url, count))
 
 

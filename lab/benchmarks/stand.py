@@ -79,10 +79,7 @@ class Stand:
 
 @contextlib.contextmanager
 def stand(cell: int = 0, parent: Path | None = None) -> Iterator[Stand]:
-    """Start servers with an empty database of that cell; stop them and remove their files.
-
-    These are in `parent`, or else where temporary files are.
-    """
+    """Servers with an empty database of that cell, while the block lasts; files are in `parent`."""
     with contextlib.ExitStack() as exits:
         temporary = tempfile.TemporaryDirectory(prefix="rides-", dir=parent)
         folder = Path(exits.enter_context(temporary))
@@ -100,10 +97,7 @@ def stand(cell: int = 0, parent: Path | None = None) -> Iterator[Stand]:
 def running(
     command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
 ) -> Iterator[psutil.Process]:
-    """Run a command while the block lasts; then end it, with all of its session.
-
-    Its output is printed if the block fails.
-    """
+    """Run a command while the block lasts; print its output if that fails; then end its session."""
     with log.open("ab") as output:
         process = start(command, environment, output, folder)
     try:

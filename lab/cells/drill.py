@@ -56,10 +56,7 @@ class Drill:
         print(f"{time.monotonic() - self._began:5.1f} s  {line}", flush=True)
 
     def run(self, seconds: float) -> Books:
-        """Play, settle, and return the books. Raises ServerFailed or TimeoutError.
-
-        Each fault is injected by this thread, one after another, and undone before the next.
-        """
+        """Play each fault, one after another, and settle. Raises ServerFailed or TimeoutError."""
         for cell in self.cells:
             self._exits.callback(cell.stop)
             cell.start()

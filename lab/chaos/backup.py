@@ -29,10 +29,7 @@ class Backup:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def restore(self, *, recovery_signal: bool, into: Postgres | None = None) -> None:
-        """Replace the data folder, or that of the server `into`, by the backup.
-
-        The server must not be running.
-        """
+        """Put it in place of its server's data, or that of `into`, which must not be running."""
         server = into or self._postgres
         folder = emptied(server)
         server.run(["cp", "-a", f"{self._folder}/.", str(folder)])
@@ -58,10 +55,7 @@ def emptied(server: Postgres) -> Path:
 
 
 def base_backup(server: Postgres, folder: Path, *source: str) -> None:
-    """Copy the data folder of the server at `source`, by a base backup. Raises ServerFailed.
-
-    The program is `server`'s, and the copy belongs to its user.
-    """
+    """By `server`'s program, and as its user, copy the data of `source`. Raises ServerFailed."""
     server.account.make_private(folder)
     options = ("--username=postgres", "--checkpoint=fast", "--no-sync")
     server.run([f"{server.programs}/pg_basebackup", f"--pgdata={folder}", *source, *options])

@@ -90,10 +90,7 @@ class Crowd:
             await asyncio.gather(*map(self._client, self._names))
 
     def end(self) -> None:
-        """Ask for no more rides; return when all that were asked for are answered or given up.
-
-        Raises what a client raised.
-        """
+        """Return when what was asked for is answered or given up. Raises a client's error."""
         self._give_up_at = time.monotonic() + PATIENCE
         self._portal.call(self._ending.set)
         self._playing.result()

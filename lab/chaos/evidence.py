@@ -64,14 +64,11 @@ class Restore(NamedTuple):
 
 @dataclass(slots=True)
 class Ask:
-    """One ride that somebody asked for. No two have the same distance (metres).
-
-    The ride of a request that was never sent completely must not exist.
-    """
+    """A ride that somebody asked for. No two have the same distance (metres)."""
 
     distance: Decimal
     key: str | None = None
-    whole: bool = False
+    whole: bool = False  # it was sent completely; else its ride must not exist
     given_up: bool = False  # its client hung up, and will not ask again
     asked_at: float = field(default_factory=time.monotonic)
     answers: list[Answer] = field(default_factory=list)

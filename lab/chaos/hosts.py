@@ -104,10 +104,7 @@ class Host(Server):
             self.wait_until_it_serves()
 
     def hang(self, meanwhile: Callable[[], None]) -> None:
-        """Freeze the server, and SIGKILL it after `meanwhile`: then it stays down for good.
-
-        If `meanwhile` fails, it is restarted. Raises ServerFailed where it was down before.
-        """
+        """Freeze it, and SIGKILL it for good after `meanwhile`; if that fails, restart it."""
         with self._guard:
             if self._ending.is_set():
                 raise ServerFailed(f"{self.name} has ended")

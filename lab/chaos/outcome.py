@@ -21,10 +21,7 @@ from unified_log.errors import in_one_line
 
 
 def judged(play: Play) -> tuple[list[str], str]:
-    """Collect the evidence of a run that is over; returns the findings of both judges, and a table.
-
-    Raises psycopg.Error or redis.RedisError.
-    """
+    """Of a run that is over: the findings of both judges, and a table."""
     evidence = collected(play)
     found = check(evidence)
     if play.recovery > play.options.recovery:

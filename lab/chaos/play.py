@@ -98,10 +98,7 @@ class Play:
         self._settle()
 
     def _settle(self) -> None:
-        """End faults and clients, and wait until the fleet has nothing left to do.
-
-        Raises TimeoutError.
-        """
+        """End faults and clients; return when nothing is left to do. Raises TimeoutError."""
         say("undoing the faults")
         self.nemesis.end()
         until(lambda: self._is(nothing_is_refused), "Postgres is away", SETTLE_LIMIT)

@@ -70,10 +70,7 @@ class PostgresPair(Pair[PostgresHost]):
         until(lambda: ask(self.replica, HAS, lsn), "the standby does not follow")
 
     def promote(self) -> None:
-        """Make the standby the primary, in place of one that is down.
-
-        Raises psycopg.Error or Unavailable.
-        """
+        """Make the standby the primary, as that is down. Raises psycopg.Error or Unavailable."""
         with closing(connect(self.replica)) as standby:
             standby.execute(PROMOTE)
         self.exchange()

@@ -99,10 +99,7 @@ class Proxy:
                 target.close()
 
     def cut(self, is_meant: "Callable[[Connection], bool]" = lambda _: True) -> None:
-        """Cut these connections, or all, whatever they are doing.
-
-        When this returns, no further request of theirs reaches the server.
-        """
+        """Cut these connections, or all: no further request of theirs reaches the server."""
 
         def cut() -> None:
             for connection in self.connections:
@@ -116,10 +113,7 @@ class Proxy:
         self._portal.call(self._is_free[way].clear)
 
     def clear_up(self, way: Way, *, deliver: bool) -> None:
-        """End delays: deliver what was held up, or cut the connections that have any of it.
-
-        Those are the ones whose client or server sent something meanwhile, or hung up.
-        """
+        """End delays: deliver what was held up, or cut the connections that have any of it."""
         if not deliver:
             self.cut(lambda connection: way in connection.waits)
         self._portal.call(self._is_free[way].set)

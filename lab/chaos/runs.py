@@ -66,10 +66,7 @@ class Run:
 
 
 class Runs(Onlooker):
-    """Runs the job until `over` is set, again and again.
-
-    The kernel ends a run with its thread.
-    """
+    """Runs the job until `over` is set. The kernel ends a run with its thread."""
 
     def __init__(self, fleet: Fleet, over: threading.Event) -> None:
         super().__init__("runs")

@@ -102,10 +102,7 @@ class Service(threading.Thread):
         return []
 
     def end_by(self, number: signal.Signals) -> bool:
-        """Send a signal, and return when the process has ended; False when there is none.
-
-        Raises TimeoutError.
-        """
+        """Send a signal, and wait for the end. False without a process. Raises TimeoutError."""
         ended = len(self.exits)
         if not self.signal(number):
             return False

@@ -75,10 +75,7 @@ SHOW = """
 
 @dataclass
 class Tampering:
-    """Tampers with a fleet that has come to rest; `found` are the wrong answers of the job.
-
-    Methods raise psycopg.Error, TimeoutError, OSError, or subprocess.SubprocessError.
-    """
+    """Tampers with a fleet that has come to rest; `found` are the wrong answers of the job."""
 
     fleet: Fleet
     runs: Runs

@@ -45,10 +45,7 @@ def named_in(changelog: str) -> tuple[str, str] | None:
 
 
 def made(folder: Path, commit: str | None = None) -> Releases:
-    """Write the trees into `folder`; `commit` stands for the last release.
-
-    Raises OSError where git has none.
-    """
+    """Write the trees; `commit` stands for the last release. Raises OSError where git has none."""
     last, following, later = (folder / name for name in ("last", "next", "later"))
     release = named_in((PROJECT / "CHANGELOG.md").read_text())
     said = f"commit {commit}"

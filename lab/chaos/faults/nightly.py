@@ -14,10 +14,7 @@ AGAIN = 0.1
 
 
 def kill(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL the job, or only its Java.
-
-    When its Java is killed, the job itself can still react.
-    """
+    """SIGKILL the job, or only its Java: then the job itself can still react."""
     only_java, moment = dice.random() < 0.5, dice.uniform(0, LATEST)
     if scene.runs is None:
         raise Moot

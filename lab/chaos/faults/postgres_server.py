@@ -21,10 +21,7 @@ PROMOTED = "SELECT NOT pg_is_in_recovery()"
 
 
 def restore(scene: Scene, dice: random.Random) -> str:
-    """A base backup, some seconds of rides, a crash, and a start from the backup.
-
-    It starts with recovery.signal, in a new timeline, or without it, in the old one.
-    """
+    """A base backup, some rides, a crash, and a start from it, in a new timeline or the old one."""
     again, rides_for, down_for = dice.random() < AGAIN, dice.uniform(0.5, 5), dice.uniform(0, 2)
     recovery_signal, name = dice.random() < 0.5, f"{dice.getrandbits(32):x}"
     with held(scene.fleet.postgreses.busy):

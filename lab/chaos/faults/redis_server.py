@@ -16,10 +16,7 @@ from lab.chaos.redis_pair import RedisPair
 
 @contextmanager
 def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
-    """In most cases stop a reader first, so that it has not yet read what is then lost.
-
-    A reader that keeps up has counted an entry within milliseconds, and does not miss it.
-    """
+    """In most cases stop a reader first: one that keeps up would not miss what is then lost."""
     stop, name, seconds = dice.random() < 0.7, dice.choice(READERS), dice.uniform(0.3, 1.5)
     reader = scene.fleet.services[name]
     if not stop or not reader.busy.acquire(blocking=False):
@@ -105,10 +102,7 @@ def split(scene: Scene, dice: random.Random) -> str:
 def _promote_one_behind(
     scene: Scene, dice: random.Random, promote: Callable[[RedisPair], None]
 ) -> None:
-    """Cut the replica off for a while, and promote it.
-
-    The old primary then follows the new one, and drops the entries that the new one lacks.
-    """
+    """Promote a replica that lags; the old primary follows it, and drops what it lacks."""
     behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
     with held(pair.busy):
         with one_behind(scene, dice):

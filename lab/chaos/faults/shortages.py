@@ -32,10 +32,7 @@ def fill_redis(scene: Scene, dice: random.Random) -> str:
 
 
 def fill_memory(scene: Scene, dice: random.Random) -> str:
-    """Redis is at its memory limit for long; rides are taken, and wait in the outbox.
-
-    Half of the time the limit is what it uses, so that trimming makes room; else it is far lower.
-    """
+    """Redis is at its memory limit for long: at what it uses, so that trimming helps, or lower."""
     seconds, drastic = dice.uniform(10, 20), dice.random() < 0.5
     with moot_if_away(), scene.fleet.redis_client() as primary:
         limit = 1 if drastic else int(primary.info("memory")["used_memory"])
@@ -65,10 +62,7 @@ def _has_no_limit(server: RedisHost) -> bool:
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:
-    """The disk of Postgres or of Redis is full; the server may end, and fail to start.
-
-    Half of the time Postgres needs room at once, for its WAL.
-    """
+    """A server's disk is full; it may end, and fail to start. Postgres may need new WAL."""
     name, seconds = dice.choice(SERVERS), dice.uniform(1, 6)
     wal = name == "postgres" and dice.random() < 0.5
     pair = scene.fleet.pairs[name]

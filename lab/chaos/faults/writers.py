@@ -48,10 +48,7 @@ OURS = """
 
 
 def hold(scene: Scene, dice: random.Random) -> str:
-    """A transaction draws numbers, stays open while higher ones commit, and then commits.
-
-    Half of them write rides that are up to LONGEST_AGO old; each writes records of another kind.
-    """
+    """A transaction draws numbers, stays open while higher ones commit, and then commits."""
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
     ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
     asks = [scene.journal.ask() for _ in range(rides)]

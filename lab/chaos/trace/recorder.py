@@ -73,10 +73,7 @@ MARKS_SINCE = 160_000  # the version of Postgres
 
 
 class Recorder(Onlooker):
-    """Records what is committed on the Postgres that `url` leads to, life after life.
-
-    That server must run with wal_level=logical.
-    """
+    """Records what is committed on the Postgres at `url`, which runs with wal_level=logical."""
 
     def __init__(self, url: Callable[[], str], recording: Recording) -> None:
         super().__init__("recorder")

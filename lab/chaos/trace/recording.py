@@ -66,10 +66,7 @@ class Recording:
 
 
 def read(file: Path) -> Iterator[Recorded]:
-    """The steps of a recording, as they were written.
-
-    Raises OSError, msgspec.MsgspecError, or EOFError where it was never closed.
-    """
+    """The steps as they were written. Raises EOFError where it was never closed."""
     decode = msgspec.json.Decoder(Recorded).decode
     with gzip.open(file) as lines:
         for line in lines:

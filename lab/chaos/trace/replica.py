@@ -70,10 +70,7 @@ class Replica:
         return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
 
     def exact(self, name: str, ride: int) -> int:
-        """What this total must be at a ride: the exact sum, less what it holds out.
-
-        And what the nemesis has added.
-        """
+        """What this total must be at a ride: the exact sum, less what it holds out, and a drift."""
         held = sum(self.rides[one] for one in self.held.get(name, ()))
         return self.sums[bisect_right(self.sent, ride)] - held + self.drifts.get(name, 0)
 

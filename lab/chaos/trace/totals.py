@@ -147,10 +147,7 @@ class TotalsJudge:
             raise NotAllowed(f"{met} was counted, not {there_was}")
 
     def _met(self, was: Total, then: Total, true: list[Entry], held: set[int]) -> Met:
-        """What these entries leave out, up to the total's new ride, and what they repeat.
-
-        What is held out is not healed.
-        """
+        """What these entries leave out up to the new ride, but for what is held out, and repeat."""
         last, gaps, skipped = was.ride_id, 0, 0
         for entry in true:
             if entry.ride.id <= last:
