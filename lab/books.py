@@ -67,7 +67,7 @@ def closed(
 def played(
     play: Callable[[], Evidence], findings: Callable[[], Iterable[str]], shown: Callable[[], str]
 ) -> tuple[list[str], str]:
-    """Play a drill; returns its own `findings` with those of the books, and its table with these."""
+    """Play a drill; returns its own `findings` and those of the books, and its table."""
     try:
         evidence = play()
         taken = sum(bool(ask.answers) for ask in evidence.asks)

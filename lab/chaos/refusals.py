@@ -55,7 +55,7 @@ def prepare(connection: psycopg.Connection) -> None:
 
 
 def begin(connection: psycopg.Connection, name: str, share: float) -> str | None:
-    """Refuse rides longer than this share of the newest; None if there are none, or it did before."""
+    """Refuse rides longer than this share of the newest; None if it did so before, or has none."""
     row = connection.execute(BEGIN, {"name": name, "share": share}).fetchone()
     return f"{row[0]} m" if row else None
 
