@@ -8,8 +8,8 @@ import psycopg
 import redis
 
 from lab.chaos import drifts, logs
+from lab.chaos.books import check
 from lab.chaos.books.clients import double, lost
-from lab.chaos.books.judge import check
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, is_settled
 from lab.chaos.evidence import Evidence, Journal, read_final_state

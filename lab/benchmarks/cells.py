@@ -49,12 +49,8 @@ def measure(stand: Stand) -> list[Figure]:
 
 def side_by_side(where: str, parent: Path | None) -> Figure:
     """Rides of both at once, beside those of either while the other is idle."""
-    figure = Figure(
-        f"Rides, two cells, a core each, {where}",
-        "rides/s",
-        "one of them alone",
-        Goal("ratio", ">=", 1.9),
-    )
+    name, goal = f"Rides, two cells, a core each, {where}", Goal("ratio", ">=", 1.9)
+    figure = Figure(name, "rides/s", "one of them alone", goal)
     with _cell(0, parent) as first, _cell(1, parent) as second:
         either = cycle([first, second])
 

@@ -39,12 +39,8 @@ def measure(stand: Stand) -> list[Figure]:
     name = f"`POST /rides`, {CLIENTS} clients"
     four = Figure(name, UNIT, "pgbench, `BEGIN; INSERT; INSERT; COMMIT`", Goal("ratio", ">=", 0.2))
     one = Figure(name, UNIT, "pgbench, the API's statement", Goal("ratio", ">=", 0.12))
-    keys = Figure(
-        "the same with an `Idempotency-Key`",
-        UNIT,
-        "without a key",
-        Goal("ratio", ">=", 0.8),
-    )
+    with_a_key = "the same with an `Idempotency-Key`"
+    keys = Figure(with_a_key, UNIT, "without a key", Goal("ratio", ">=", 0.8))
     with stand.api() as (port, _):
         rides = partial(load.rate, port, load.RIDES, CLIENTS, SECONDS)
         with_keys = partial(load.rate, port, load.rides_with_keys(), CLIENTS, SECONDS)

@@ -40,12 +40,8 @@ RATE = """
 
 def measure(stand: Stand) -> list[Figure]:
     """One run first that does not count: its workers create the group that keeps the log."""
-    rate = Figure(
-        f"Receipts of {BACKLOG:,} rides",
-        "receipts/s",
-        "its client alone",
-        Goal("value", ">=", 1000),
-    )
+    name, goal = f"Receipts of {BACKLOG:,} rides", Goal("value", ">=", 1000)
+    rate = Figure(name, "receipts/s", "its client alone", goal)
     with stand.services(fleet.STREAMER), receiver(stand) as url:
         _delivered(stand, url, 1000)
         rate.measure(ROUNDS, lambda: _delivered(stand, url, BACKLOG), lambda: _alone(url))

@@ -37,14 +37,8 @@ def measure(stand: Stand) -> list[Figure]:
     with running(command, clone, stand.folder / "fleet.log", own | settings):
         until(lambda: _both_totals(port), "no ride gets into both totals", LONGEST)
         took = time.monotonic() - began
-    return [
-        Figure(
-            "From a fresh clone to the first totals",
-            "s",
-            goal=Goal("value", "<=", 40),
-            runs=[took],
-        )
-    ]
+    name, goal = "From a fresh clone to the first totals", Goal("value", "<=", 40)
+    return [Figure(name, "s", goal=goal, runs=[took])]
 
 
 def _both_totals(port: int) -> bool:

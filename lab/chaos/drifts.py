@@ -124,9 +124,8 @@ STATEMENTS = {TOTAL: WRONG_TOTAL, MINUTE: WRONG_MINUTE, OUTCOME: LOST_OUTCOME}
 
 def prepare(connection: psycopg.Connection) -> None:
     """Create the schema, unless it exists. Raises psycopg.Error."""
-    connection.execute(TABLE, prepare=False)
-    connection.execute(NOTES)
-    refusals.prepare(connection)
+    for statements in (TABLE, NOTES, refusals.TABLE):
+        connection.execute(statements, prepare=False)
 
 
 def make(connection: psycopg.Connection, kind: str, dice: random.Random) -> str | None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 from lab.chaos import logs
+from lab.chaos.books import check
 from lab.chaos.books.clients import double, lost, undone
-from lab.chaos.books.judge import check
 from lab.chaos.books.receipts import DEAD, DELIVERED
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, left_over

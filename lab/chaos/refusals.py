@@ -49,11 +49,6 @@ DROP = """
 """
 
 
-def prepare(connection: psycopg.Connection) -> None:
-    """Create the trigger, in the schema of chaos, unless it exists. Raises psycopg.Error."""
-    connection.execute(TABLE, prepare=False)
-
-
 def begin(connection: psycopg.Connection, name: str, share: float) -> str | None:
     """Refuse rides longer than this share of the newest; None if it did so before, or has none."""
     row = connection.execute(BEGIN, {"name": name, "share": share}).fetchone()

@@ -1,7 +1,6 @@
 """Faults for the nightly job: drifts that it has to find, and its death at any moment of a run."""
 
 import random
-import time
 from contextlib import closing, suppress
 from functools import partial
 
@@ -9,8 +8,6 @@ from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL, make
 from lab.chaos.faults.scene import Fault, Moot, Scene
 
 LATEST = 15.0  # seconds until the job is killed; a run takes a minute or so
-PATIENCE = 10.0  # seconds for the next run, for its Java, for Postgres, or for a victim
-AGAIN = 0.1
 
 
 def kill(scene: Scene, dice: random.Random) -> str:
@@ -19,22 +16,18 @@ def kill(scene: Scene, dice: random.Random) -> str:
     if scene.runs is None:
         raise Moot
     scene.wait(moment)
-    deadline = time.monotonic() + PATIENCE
-    while not scene.runs.kill(only_java=only_java):
-        if time.monotonic() > deadline or scene.over.is_set():
-            raise Moot
-        scene.wait(AGAIN)
-    return "the job's Java" if only_java else "the job"
+    for _ in scene.tries():
+        if scene.runs.kill(only_java=only_java):
+            return "the job's Java" if only_java else "the job"
+    raise Moot
 
 
 def _drift(kind: str, scene: Scene, dice: random.Random) -> str:
     """Make a drift on a victim that has none; wait for one, or for Postgres, if need be."""
-    deadline = time.monotonic() + PATIENCE
-    while scene.runs and time.monotonic() < deadline and not scene.over.is_set():
+    for _ in scene.tries() if scene.runs else ():
         with suppress(*AWAY), scene.drifting, closing(scene.fleet.connect()) as connection:
             if drift := make(connection, kind, dice):
                 return drift
-        scene.wait(AGAIN)
     raise Moot
 
 

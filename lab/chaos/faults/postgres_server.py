@@ -7,13 +7,14 @@ commit that was answered. The old primary never comes back.
 
 import random
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Restore
 from lab.chaos.faults.scene import Fault, Scene, held, moot_if_away
-from lab.chaos.postgres_pair import ask
+from lab.chaos.postgres_pair import PostgresPair, ask
 from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
@@ -45,13 +46,9 @@ def restore(scene: Scene, dice: random.Random) -> str:
     return f"postgres ({'recovery.signal' if recovery_signal else 'no signal'})"
 
 
-def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
-    """A new standby, some rides, a link that fails, a crash, and a promotion.
-
-    While the link is down, a primary that `waits` answers no commit; else it answers commits that
-    will be lost. Meanwhile there is no restore and no other fail-over.
-    """
-    rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
+@contextmanager
+def _standby(scene: Scene, *, waits: bool) -> Iterator[PostgresPair]:
+    """In the block there is a new standby, but no restore and no other fail-over."""
     pair = scene.fleet.postgreses
     with held(pair.busy), ExitStack() as undoing:
         undoing.callback(pair.detach)
@@ -59,6 +56,17 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
             pair.attach()
         if waits:
             pair.wait_for_standby()
+        yield pair
+
+
+def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
+    """A new standby, some rides, a link that fails, a crash, and a promotion.
+
+    While the link is down, a primary that `waits` answers no commit; else it answers commits that
+    will be lost.
+    """
+    rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
+    with _standby(scene, waits=waits) as pair:
         scene.wait(rides_for)
         began = time.monotonic()
         pair.catch_up()
@@ -81,12 +89,7 @@ def freeze(scene: Scene, dice: random.Random) -> str:
     after the promotion: until then no connection is closed.
     """
     rides_for, before, after = dice.uniform(0, 2), dice.uniform(0, 3), dice.uniform(2, 8)
-    pair = scene.fleet.postgreses
-    with held(pair.busy), ExitStack() as undoing:
-        undoing.callback(pair.detach)
-        with moot_if_away():
-            pair.attach()
-        pair.wait_for_standby()
+    with _standby(scene, waits=True) as pair:
         scene.wait(rides_for)
         pair.catch_up()
 

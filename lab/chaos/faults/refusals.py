@@ -1,17 +1,14 @@
 """Faults of a handler: for a while, a total's state refuses some rides, which it must hold out."""
 
 import random
-import time
 from contextlib import closing, suppress
 
 from lab.chaos import refusals
 from lab.chaos.drifts import AWAY
-from lab.chaos.faults.scene import Moot, Scene, moot_if_away
+from lab.chaos.faults.scene import AGAIN, Moot, Scene, moot_if_away
 from lab.chaos.fleet import CONSUMERS
 
 LONGEST = 6.0  # seconds
-PATIENCE = 10.0  # seconds for Postgres to come back
-AGAIN = 0.1
 
 
 def refuse(scene: Scene, dice: random.Random) -> str:
@@ -23,12 +20,10 @@ def refuse(scene: Scene, dice: random.Random) -> str:
     if longest is None:
         raise Moot
     scene.wait(seconds)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and not scene.over.is_set():
+    for _ in scene.tries():
         with suppress(*AWAY), closing(scene.fleet.connect()) as connection:
             if drops and refusals.drop(connection, name):
                 scene.wait(AGAIN)
             retried = refusals.end(connection, name)
             return f"{name}, more than {longest} ({retried} held out)"
-        scene.wait(AGAIN)
     return f"{name}, more than {longest}"  # `Play` ends it

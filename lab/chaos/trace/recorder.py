@@ -64,7 +64,7 @@ PEEK = """
         %s, NULL, %s, 'proto_version', '1', 'publication_names', %s
     )
 """
-TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
+TAKE = "SELECT pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s::numeric)"
 # Each look decodes from the last snapshot of running transactions in the WAL. This writes one;
 # Postgres itself does so every 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
@@ -138,7 +138,7 @@ class Recorder(Onlooker):
                 self._recording.write(Commit(time.monotonic(), did.changes))
                 self._taken = did.end
         if messages:
-            connection.execute(TAKE, [self._slot, as_lsn(self._taken)])
+            connection.execute(TAKE, [self._slot, self._taken])
             self._mark(connection)
         return bool(messages)
 
@@ -152,11 +152,6 @@ class Recorder(Onlooker):
         """Record the last commits, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
         super().end()
-
-
-def as_lsn(position: int) -> str:
-    """A position in the WAL, in bytes, as Postgres writes it."""
-    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 
 def connected(url: str) -> psycopg.Connection:

@@ -69,14 +69,16 @@ class Replica:
     def sent_between(self, after: int, upto: int) -> list[int]:
         return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
 
-    def exact(self, name: str, ride: int) -> int:
-        """What this total must be at a ride: the exact sum, less what it holds out, and a drift."""
+    def require_sum(self, name: str, total: Total, rule: str) -> None:
+        """It is the exact sum, less what it holds out, and its drift. Raises NotAllowed."""
         held = sum(self.rides[one] for one in self.held.get(name, ()))
-        return self.sums[bisect_right(self.sent, ride)] - held + self.drifts.get(name, 0)
+        exact = self.sums[bisect_right(self.sent, total.ride_id)] - held
+        require(total.distance == exact + self.drifts.get(name, 0), rule)
 
-    def counted_upto(self, name: str, ride: int) -> int:
-        """How many rides this total must have counted at a ride."""
-        return self.counts[bisect_right(self.sent, ride)] - len(self.held.get(name, ()))
+    def require_count(self, name: str, total: Total, state: Row) -> None:
+        """Its state counts as many rides. Raises NotAllowed."""
+        rides = self.counts[bisect_right(self.sent, total.ride_id)] - len(self.held.get(name, ()))
+        require(number(state, "rides") == rides, "a total counts its rides")
 
     def with_term(self, after: int, name: int) -> Terms:
         """The terms, if this one began: in place of one that began at the same ride."""
@@ -108,10 +110,8 @@ def opened(life: Life) -> Replica:
             total = replica.totals[name] = total_of(row, state["total_distance"])
             replica.met[name] = met_by(row, state)
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
-            exact = replica.exact(name, total.ride_id)
-            require(total.distance == exact, "a total is the sum of its rides")
-            rides = replica.counted_upto(name, total.ride_id)
-            require(number(state, "rides") == rides, "a total counts its rides")
+            replica.require_sum(name, total, "a total is the sum of its rides")
+            replica.require_count(name, total, state)
     return replica
 
 
