@@ -1,7 +1,4 @@
-"""A newer release: a copy of this project with further revisions, whose processes run beside ours.
-
-It stands for the next release in whatever happens between two.
-"""
+"""A newer release: a copy of this project with further revisions, that runs beside ours."""
 
 import shutil
 from pathlib import Path

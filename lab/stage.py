@@ -1,9 +1,7 @@
 """What a drill runs on: a folder of its own, and a whole fleet's processes behind HAProxy.
 
 The fleet is that of chaos, with two APIs and no injected faults. Its servers are the drill's. Each
-process runs the code of a source tree, and can be restarted on another one, as an operator would:
-an API is taken out of the balancer first, and the next process is restarted once this one is at
-work.
+process runs the code of a source tree, and can be restarted on another one, as an operator would.
 """
 
 import signal

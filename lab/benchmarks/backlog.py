@@ -1,9 +1,7 @@
 """How long readers take to catch up with ten minutes of rides, and how that slows new rides down.
 
-The rides of ten minutes at the full rate go straight into the outbox, while every reader is
-stopped. The streamer sends them, and trims the log to its cap. Then the readers start, and rides
-are posted all the time. The limit is the rate of POSTs right before and right after, beside readers
-that are up to date.
+The rides go straight into the outbox, while every reader is stopped; the streamer sends them, and
+trims the log to its cap. Then the readers start. The limit is the rate of POSTs before and after.
 """
 
 import time

@@ -1,11 +1,9 @@
 """Two cells with a core each, compared with one of them alone; and what the router costs.
 
-Linux only. A cell's servers and services, its load and whoever gets its receipts are all pinned to
-the cell's core, so the second cell takes nothing from the first but what both share: memory,
-caches, and the disk, which can't be pinned. So this is also measured with the servers' data in
-memory, as if each had a disk of its own. A run lasts until each of its rides is counted, and has
-its receipt: so no work is put off beyond it. The router is not part of that; it is measured in
-front of one API, unpinned.
+Linux only. A cell's servers, services, load and receiver are all pinned to the cell's core, so both
+share only memory, caches, and the disk, which can't be pinned: so this is also measured with the
+data in memory. A run lasts until each of its rides is counted and has its receipt, so that no work
+is put off. The router is measured in front of one API, unpinned.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
 """Writes what was measured into docs/performance.md, which is the record, and into README.md.
 
 The block of a part (`lab.blocks`) holds its table; `machine` is where most parts were measured;
-`summary` says how many goals are met and which are missed; `headlines` is in README.md. These two
-are made of the tables' rows. What is outside of blocks is written by people, such as the results of
-experiments.
+`summary`, and `headlines` in README.md, are made of the tables' rows. What is outside of blocks is
+written by people.
 """
 
 import re

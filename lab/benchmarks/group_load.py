@@ -1,9 +1,8 @@
 """Ten members of one group and a producer for them, on one stream.
 
-The producer appends each entry when it is due, however late those before it were. The entry carries
-that time, and when it was sent. Counted from when it was due, a stall delays what was due
-meanwhile, in the figures as in life; counted from when it was sent, as the published test does,
-the producer's own lateness is left out. All processes share the machine's monotonic clock.
+The producer appends each entry when it is due, however late those before it were, with that time,
+and when it was sent. Counted from when it was due, a stall delays what was due meanwhile, in the
+figures as in life. All processes share the machine's monotonic clock.
 """
 
 import contextlib
@@ -21,18 +20,7 @@ from typing import Any, NamedTuple
 import redis
 
 from consumers.receipts.group import Group
-from lab.benchmarks.members import (
-    COUNT,
-    GROUP,
-    OVER,
-    STREAM,
-    Reader,
-    Run,
-    Spent,
-    consume,
-    since,
-    spent,
-)
+from lab.benchmarks.members import COUNT, GROUP, OVER, STREAM, Reader, Run, Spent, consume, spent
 from lab.until import until
 from rocket_rides.parent_death import die_with_parent
 from unified_log.log import Log
@@ -98,7 +86,7 @@ def run(pool: Executor, url: str, server: int, reader: Reader, load: Load = PUBL
         members = [pool.submit(consume, reader, url, name) for name in names]
         producer = pool.submit(produce, url, load)
     parts = [member.result() for member in members]
-    costs = [since(before, server), producer.result(), *(part.spent for part in parts)]
+    costs = [spent(server).since(before), producer.result(), *(part.spent for part in parts)]
     from_sent = array("q", sorted(chain.from_iterable(part.from_sent for part in parts)))
     from_due = array("q", sorted(chain.from_iterable(part.from_due for part in parts)))
     came, left = len(from_sent), _pending(url) - pending
@@ -125,7 +113,7 @@ def produce(url: str, load: Load) -> Spent:
                 pipeline.execute()
             appended = due
         client.set(OVER, 1)
-        return since(before, os.getpid())
+        return spent(os.getpid()).since(before)
 
 
 def _entry(number: int, due: int) -> Any:

@@ -3,12 +3,9 @@
 KeyDB's documentation, after Redis', tells of a test: 10,000 entries a second are appended to one
 stream by programs in Ruby, and ten consumers of one group read them with COUNT 10000 and
 acknowledge them, all on a small machine of two cores with the server. This repeats it in Python
-with ten processes, once by our group reader and once, as its limit, by redis-py alone. They are
-processes, as there: as threads, they would wait for each other's interpreter.
-
-It is repeated with a million entries pending under the name of a consumer that is gone, and, as the
-fleet runs, with each append and each delivery on disk before its answer. The published test does
-not say what its server wrote; Redis as it comes writes no append-only file.
+with ten processes (threads would wait for each other's interpreter), once by our group reader and
+once, as its limit, by redis-py alone; then with a million entries pending of a consumer that is
+gone, and, as the fleet runs, with each append and each delivery on disk before its answer.
 
 The published programs stamped an entry as they sent it, so the distribution counts from there, too.
 What the producer was late for is shown by a figure that counts from when an entry was due.

@@ -1,9 +1,8 @@
 """How long a ride takes from its answer (201) until it is in both totals, through a whole fleet.
 
-While a ride is on its way, Postgres is asked for the lowest checkpoint every half millisecond,
-since a checkpoint commits with its total. That adds half a turn of the loop to the figure, on
-average. The limit is the least that any fleet must do, done directly: one durable append to the
-log, then one durable commit.
+Postgres is asked for the lowest checkpoint, which commits with its total, every half millisecond:
+that adds half a turn of the loop to the figure. The limit is the least that any fleet must do: one
+durable append to the log, then one durable commit.
 """
 
 import contextlib

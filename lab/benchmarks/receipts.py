@@ -1,9 +1,8 @@
 """Delivering a backlog of receipts with two workers, to a receiver that answers at once.
 
-The streamer has put the rides in the log while no worker ran. The rate is that of outcomes in
-Postgres, from the first to the last; a receipt without an outcome fails the part. The limit is the
-HTTP client alone: as many processes send as many receipts at once to the same receiver, and use
-neither Redis nor Postgres.
+The rides are in the log before a worker runs. The rate is that of outcomes in Postgres, from the
+first to the last. The limit is the HTTP client alone: as many processes send as many receipts at
+once to the same receiver, and use neither Redis nor Postgres.
 """
 
 import asyncio

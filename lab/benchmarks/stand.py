@@ -1,7 +1,6 @@
 """The stand for a measurement: its own servers and services, in a temporary folder.
 
-Postgres and Redis are as durable as the fleet's: what they acknowledge is on disk. Services run as
-in the fleet, with default settings, whatever settings for a fleet the environment has.
+They run as in the fleet, as durable, and with default settings, whatever the environment has.
 """
 
 import contextlib

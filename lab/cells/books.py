@@ -1,8 +1,4 @@
-"""The accounts: every request of every client, over all cells together.
-
-What a restore of a cell may undo is judged as chaos does it: of the rides that this cell answered
-between the backup's beginning and the crash, the backup has all up to some ride, and none after it.
-"""
+"""The accounts: every request of every client, over all cells together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

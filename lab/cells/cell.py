@@ -54,8 +54,7 @@ class Cell:
     """One cell. Methods raise ServerFailed or TimeoutError where it does not come up again."""
 
     def __init__(self, number: int, folder: Path, host: Host) -> None:
-        self.number = number
-        self.host = host
+        self.number, self.host = number, host
         self.folder = folder / f"cell{number}"
         self.folder.mkdir()
         self.address = f"{host.address}:{PORT}"
@@ -97,9 +96,8 @@ class Cell:
         }
         with self.host.entered():
             for name in names or COMMANDS:
-                service = Service(
-                    f"{name}-{self._lives}", COMMANDS[name], environment, None, self.folder
-                )
+                life = f"{name}-{self._lives}"
+                service = Service(life, COMMANDS[name], environment, None, self.folder)
                 service.start()
                 self.services[name] = service
         until(lambda: answers(self.address, "/readyz"), f"cell {self.number} is not ready")

@@ -1,8 +1,7 @@
 """Clients of the router: they take rides, repeat requests at random, and ask for rides.
 
-All their requests together come at one rate, whatever is down. Most rides have an Idempotency-Key;
-their requests are repeated, answered or not, and at the end until they are answered. A ride without
-a key is asked for once.
+Their requests come at one rate, whatever is down. Most rides have an Idempotency-Key, and are asked
+for again, answered or not, and at the end until they are answered; one without a key only once.
 """
 
 import asyncio
@@ -57,8 +56,7 @@ class Crowd:
         self.looks: list[Look] = []
         self.refused: set[Decimal] = set()  # rides without a key that were said not to be taken
         self.replies: Counter[str] = Counter()
-        self._url = f"http://{address}/rides"
-        self._rate = rate
+        self._url, self._rate = f"http://{address}/rides", rate
         self._dice = random.Random(f"{seed}/clients")
         self._ending = asyncio.Event()
         self._exits = ExitStack()
@@ -135,31 +133,20 @@ class Crowd:
         elif reply and reply.status not in AWAY:
             self._trouble(f"a look at ride {ride}", reply)
 
-    async def _ask(
-        self,
-        method: str,
-        path: str = "",
-        data: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Reply | None:
+    async def _ask(self, method: str, path: str = "", **content: dict[str, str]) -> Reply | None:
         """One request; None where no answer came."""
         sent = time.monotonic()
         try:
-            async with self._api.request(
-                method, self._url + path, data=data, headers=headers
-            ) as response:
+            async with self._api.request(method, self._url + path, **content) as response:
                 reply = Reply(response.status, await response.text(), sent)
         except (aiohttp.ClientError, OSError):
             self.replies["none"] += 1
             return None
         self.replies[str(reply.status)] += 1
         if reply.status in AWAY and response.headers.get("Retry-After") != "1":
-            self.journal.troubles.append(
-                f"status {reply.status} came without Retry-After: 1: {reply.content[:200]}"
-            )
+            self._trouble("a request, without Retry-After: 1,", reply)
         return reply
 
     def _trouble(self, what: str, reply: Reply) -> None:
-        self.journal.troubles.append(
-            f"{what} was answered with {reply.status}: {reply.content[:200]}"
-        )
+        said = f"{what} was answered with {reply.status}: {reply.content[:200]}"
+        self.journal.troubles.append(said)

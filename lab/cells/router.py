@@ -86,8 +86,7 @@ class Mover(threading.Thread):
         self.error: str | None = None
         self._took = 1.0  # seconds, of the last move that took one run
         self._dice = random.Random(f"{seed}/moves")
-        self._router = router
-        self._say = say
+        self._router, self._say = router, say
         self._ending = threading.Event()
 
     def run(self) -> None:

@@ -1,8 +1,7 @@
 """Takes base backups of an embedded Postgres, and restores them, as after a disaster.
 
-Started with `recovery.signal`, Postgres recovers what the backup holds and begins a new timeline.
-Started without it, as when somebody copies the folder back, it assumes that it has crashed, and
-goes on in the old timeline as if nothing had happened.
+With `recovery.signal`, Postgres recovers the backup and begins a new timeline. Without it, as when
+somebody copies the folder back, it takes that for a crash, and goes on in the old timeline.
 """
 
 import shutil

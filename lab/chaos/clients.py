@@ -1,10 +1,9 @@
 """Clients of the API: each posts rides until they are answered, and some behave badly.
 
-Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One ride in
-six begins with a client that hangs up after half of the request, or before the answer; half of
-these are never posted again. One in twenty is posted again seconds after it was answered. Of the
-rides that were answered, three in ten are rated. A quarter of the clients' requests belong to a
-trace, and half have malformed trace headers.
+Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One in six
+begins with a client that hangs up; half of these are never posted again. Some are posted again
+seconds after their answer, and some rated. A quarter of the requests belong to a trace, and half
+have malformed trace headers.
 """
 
 import asyncio
@@ -62,20 +61,14 @@ class Crowd:
     """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
 
     def __init__(
-        self,
-        seed: int,
-        port: int,
-        rate: float,
-        journal: Journal,
-        away: Container[int] = frozenset({503}),  # what may be answered where nobody can take it
+        self, seed: int, port: int, rate: float, journal: Journal, away: Container[int] = (503,)
     ) -> None:
+        """`away` is what may be answered where nobody can take a request."""
         number = max(FEWEST, math.ceil(rate / BUSIEST))
         self.refused: list[Refused] = []  # each is tried again
         self._names = [f"{seed}/{n}" for n in range(number)]
         self._rate = rate / number  # of each
-        self._port = port
-        self._journal = journal
-        self._away = away
+        self._port, self._journal, self._away = port, journal, away
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
         self._exits = ExitStack()
@@ -173,9 +166,8 @@ class Crowd:
                     return Answered(content, sent)
                 self.refused.append(Refused(time.monotonic(), f"{status}: {content[:200]}"))
                 if status not in self._away:
-                    self._journal.troubles.append(
-                        f"{what} was answered with {status}: {content[:200]}"
-                    )
+                    said = f"{what} was answered with {status}: {content[:200]}"
+                    self._journal.troubles.append(said)
                     if status < 500:
                         return None
             if time.monotonic() > self._give_up_at:

@@ -1,7 +1,4 @@
-"""The evidence of a run: all that the judge of the books looks at.
-
-The journal has what was asked for and answered, as the clients saw it.
-"""
+"""The evidence of a run: all that the judge of the books looks at."""
 
 import threading
 import time

@@ -1,8 +1,4 @@
-"""Finds unexpected lines in the fleet's logs.
-
-No table records a traceback or a library's warning, so every line that is not a usual one is a
-finding. All patterns are in this file: change a log line, and change its pattern here.
-"""
+"""Finds unexpected lines in the fleet's logs: every line that is not a usual one is a finding."""
 
 import re
 from collections.abc import Iterator

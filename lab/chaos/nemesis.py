@@ -64,8 +64,7 @@ class Nemesis(threading.Thread):
         self.struck: list[Struck] = []
         self.moot: set[str] = set()  # kinds
         self.failures: list[str] = []
-        self._scene = scene
-        self._plan = faults
+        self._scene, self._plan = scene, faults
         self._journal = journal.open("w")
         self._guard = threading.Lock()
 

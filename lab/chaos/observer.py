@@ -1,10 +1,8 @@
-"""An onlooker: it reads the log as it is written.
+"""An onlooker: it reads the log as it is written, past the proxies, usually before it is trimmed.
 
-It keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
-usually before it is trimmed. It misses entries that are gone before it reads them: cut from the end
-of the file, flushed, trimmed where Redis is full, or gone before it joins a promoted replica. It
-may also miss entries while two Redis accept writes. So what it saw is in the right order, but
-need not be everything.
+It misses entries that are gone before it reads them: cut from the end of the file, flushed, trimmed
+where Redis is full, gone before it joins a promoted replica, or in the other of two that take
+writes. So what it saw is in the right order, but need not be everything.
 """
 
 import threading
@@ -66,8 +64,7 @@ class LogReader(Onlooker):
 
     def __init__(self, url: Callable[[], str], stream: str, tell: Callable[[Told], None]) -> None:
         super().__init__("log reader")
-        self._url = url
-        self._stream = stream
+        self._url, self._stream = url, stream
         self._tell = tell  # takes each well-formed entry
         self._last: Entry | None = None
         self._noted: set[tuple[str, Record]] = set()

@@ -1,12 +1,10 @@
 """A TCP proxy in front of a server's Unix socket, which plays the network between them.
 
 It can cut connections, lead new ones to another server after a fail-over, be slow, or carry only
-one direction for a while. It listens on loopback. While the server accepts nobody, it closes new
-connections at once, as if the server were down.
+one direction for a while. While the server accepts nobody, it closes new connections at once.
 
 Pieces of data keep their order, each with its own delay. The end of a connection is held up like
-data: when a client hangs up meanwhile, the server still sees it connected, and its last request may
-arrive later.
+data: the server still sees a client that hung up connected, and its last request may arrive later.
 
 The kernel's own traffic control (tc, netem) would not do: it takes root and a kernel that has it,
 and it can't tell connections apart, nor an answer from a request.

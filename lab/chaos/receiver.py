@@ -1,8 +1,7 @@
 """The receiver of receipts: a real HTTP server, which notes each request.
 
-As a customer would, it accepts only what is signed with its secret. By the distance, it refuses one
-ride in a hundred for good: in every run, exactly the receipts of these rides must become dead
-letters. On demand it fails, in one of the ways that `Mood` lists.
+It accepts only what is signed with its secret. By the distance, it refuses one ride in a hundred
+for good: exactly the receipts of these must become dead letters. On demand it fails, by its `Mood`.
 """
 
 import asyncio

@@ -1,10 +1,8 @@
 """Refusals: for a while, a total's state refuses rides that are longer than the nemesis allows.
 
 A trigger stands for any constraint. It judges the mean of what one statement adds, so a batch may
-pass of which a single ride would not. Postgres refuses the statement, and the total has to hold out
-what is to blame, and no more. A gap whose rides are too long on average can't be healed meanwhile.
-
-A restore may bring a refusal back, or the records that were held out; `end` ends all of them.
+pass of which a single ride would not. The total has to hold out what is to blame, and no more. A
+gap whose rides are too long on average can't be healed meanwhile.
 """
 
 import psycopg

@@ -4,13 +4,12 @@ They come after all faults, when nothing moves: so each run has one right answer
 or recounts from rides that are wrong. Each is undone as a person would undo it:
 
 * Old rides are altered, swapped and deleted in Postgres: the run holds exactly these. They are put
-  back by the statements of `python -m analytics.approve RUN --put-back`. In the same run the state
-  of a total is missed that was deleted, of which its consumer says so. The row comes back.
+  back by the statements of `python -m analytics.approve RUN --put-back`. The same run misses the
+  state of a total that was deleted, of which its consumer says so. The row comes back.
 * A policy hides half of the rides from the job's role: the job can't run.
 * A number in the warehouse's ledger is altered, and its sum: the run reads all rides again.
 
-No run may change a total or a minute meanwhile, or ask for that. A tampering with the tables is one
-transaction with its row in `chaos.tamperings`, and so is the undoing.
+No run may change a total or a minute meanwhile, or ask for that.
 """
 
 import json

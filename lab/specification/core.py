@@ -6,14 +6,11 @@ does not allow the step. No step depends on a bound.
 
 Transactions, terms and entries are numbered as they begin. The model does not rely on the leader's
 lock: a streamer that was overtaken in the middle of a batch still appends and tries to commit. A
-process that crashes forgets what it had read; one that hangs takes no further step.
+record without a distance is of another kind: the consumer passes over it.
 
-A record without a distance is of another kind: the consumer passes over it.
-
-One consumer is enough: it changes nothing that another process reads, so several can reach no other
-states. After the moment to which a fail-over will set Postgres back, the consumer stands still: its
-commits would be undone. Writers of the lost time end before the fail-over, since nothing that they
-commit is kept.
+One consumer is enough: it changes nothing that another process reads. After the moment to which a
+fail-over will set Postgres back, it stands still: its commits would be undone. Writers of the lost
+time end before the fail-over, since nothing that they commit is kept.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,9 @@
 """The three releases that a drill runs: the last one, the next, and one that takes away.
 
 The last release is the newest that CHANGELOG.md names with its commit, or the commit from which the
-newest one upgrades, until its own is known. Where a revision of the schema was changed since, that
-database can't be upgraded, and the working tree stands for it; then, and as long as there is no
-newer revision, the next release is the working tree with a revision that adds a column. The third
-one adds a revision that the last release can't run on.
+newest one upgrades. Where a revision of the schema was changed since, the working tree stands for
+it; then, and while there is no newer revision, the next release is the working tree with a revision
+that adds a column. The third one adds a revision that the last release can't run on.
 """
 
 import re

@@ -1,8 +1,4 @@
-"""Judges how each run of the nightly job ended, and what is in the warehouse.
-
-What a run called wrong is judged by `lab.chaos.books.statements`, and what it made of a tampering
-by `lab.chaos.tampering`.
-"""
+"""Judges how each run of the nightly job ended, and what is in the warehouse."""
 
 from collections import Counter
 from collections.abc import Iterator

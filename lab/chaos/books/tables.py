@@ -1,8 +1,4 @@
-"""Checks the tables, each time in one snapshot: during the faults, and when nothing is left to do.
-
-What must hold at any moment holds in every snapshot, also just after a crash, a restore or a
-fail-over.
-"""
+"""Checks the tables, each time in one snapshot: during the faults, and once nothing is left."""
 
 import time
 from collections.abc import Callable, Iterable

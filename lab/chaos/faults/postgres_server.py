@@ -1,8 +1,7 @@
 """Postgres is restored from a backup, or fails over to a streaming standby; it may be frozen first.
 
-A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
-asynchronous standby that lags. A fail-over to a synchronous one must lose nothing: it has every
-commit that was answered. The old primary never comes back.
+A restore, or a fail-over to an asynchronous standby that lags, loses later rides, whose numbers are
+drawn again. A fail-over to a synchronous one must lose nothing. The old primary never comes back.
 """
 
 import random

@@ -1,12 +1,9 @@
 """Replays a recording through the specification.
 
 Each commit must be a transition that the specification allows in that state, with the result that
-was recorded (`lab.chaos.trace.specified`); or a drift; or a tampering, or the undoing of one; or a
-reset. Any other commit is refused.
-
-The onlooker may have missed an entry only where a fault may have hidden it. A consumer may have
-missed what the onlooker saw only where a fault may have taken it. Each life of the database is
-judged by itself, from the rows that it begins with, which must be right.
+was recorded; or a drift, a reset, a tampering or its undoing. An entry may be missed only where a
+fault may have hidden it. Each life of the database is judged by itself, from the rows that it
+begins with, which must be right.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,6 @@
 """Decodes pgoutput, the format of Postgres' logical decoding, in protocol version 1.
 
-The messages are described in "Logical Replication Message Formats" of Postgres' manual. Whole
-transactions come one after another, in the order of their commits. Values stay the text that
-Postgres writes; of a deleted row there is only the key.
+See "Logical Replication Message Formats" in Postgres' manual. Values stay text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,8 @@
 """Records each transaction, by Postgres' logical decoding, whole and in the order of the commits.
 
 A replication slot keeps the position. It survives a crash of Postgres, but no restore and no
-fail-over. These begin another *life* of the database, with the rows in the snapshot of a new slot.
-The last commits of a life, which nobody had read yet, are not recorded. What the new life commits
-before its slot exists is in its snapshot.
+fail-over: these begin another *life* of the database, with the rows in the snapshot of a new slot.
+The last commits of a life, which nobody had read yet, are not recorded.
 """
 
 import time

@@ -1,14 +1,7 @@
-"""A recording: what the services of a run did, in the order of their commits.
-
-The services do not take part. Postgres' logical decoding tells of each transaction
-(`lab.chaos.trace.recorder`), an onlooker of the log's entries, and the nemesis of faults after
-which entries may be missing.
+"""A recording: what the services of a run did, in the order of their commits, without their help.
 
 A restore or a fail-over begins another *life* of the database: the recording goes on with the rows
-that exist then.
-
-Times say when an onlooker had read something, on the monotonic clock: the clocks of the servers may
-be wrong.
+that exist then. Times say when something was read, on the monotonic clock of chaos.
 """
 
 import gzip

@@ -1,9 +1,7 @@
 """The state of the database as recorded so far, in one life of it.
 
-Rides that were sent are settled, so no lower id comes later. Running sums over them give the
-distance between any two at once, and their number. Distances are millimetres.
-
-The rows of a recording are text as Postgres writes it; here they become numbers.
+Rides that were sent are settled, so no lower id comes later: running sums over them give the
+distance, and the number, between any two at once. Distances are millimetres.
 """
 
 import json
