@@ -8,7 +8,8 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from demo.embedded.failures import NeverStarts
@@ -53,6 +54,14 @@ class Host:
 
     def join(self) -> None:
         _ip("link", "set", self._cable, "up")
+
+
+def lacking(programs: Mapping[str, object]) -> str:
+    """What a drill lacks here, where it needs these packages' programs too; empty if nothing."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "root, on Linux: it makes network namespaces"
+    lacks = [package for package, found in {"iproute2": IP, **programs}.items() if not found]
+    return f"Debian's programs: apt install {' '.join(lacks)}" if lacks else ""
 
 
 def switch() -> None:

@@ -5,8 +5,6 @@ process runs the code of a source tree, and can be restarted on another one, as 
 """
 
 import signal
-import subprocess
-import sys
 from collections.abc import Set
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,10 +18,8 @@ from lab.chaos.receiver import Receiver
 from lab.chaos.service import Service, Services
 from lab.place import Place
 from lab.ports import free_ports
-from lab.processes import clean_environment
 from lab.until import until
 from rocket_rides import sessions
-from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 from unified_log import database
 from unified_log.errors import Unavailable
@@ -120,20 +116,3 @@ class Stage(Place):
     def connect(self) -> psycopg.Connection:
         """As the fleet does. Raises psycopg.Error or Unavailable."""
         return database.connect(self.settings["DATABASE_URL"], "drill")
-
-    def run(self, tree: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Run `python -m COMMAND` of a tree; what it says is in `stdout`. It ends with us."""
-        try:
-            return subprocess.run(
-                [sys.executable, "-m", *command],
-                cwd=tree,
-                env=clean_environment() | self.settings,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-                preexec_fn=preexec_die_with_parent(),
-            )
-        except subprocess.TimeoutExpired as late:
-            raise TimeoutError(str(late)) from None

@@ -10,16 +10,13 @@ a line for each finding, and the folder of the logs is kept. Ctrl-C ends a drill
 SIGTERM with 143; it leaves no processes, namespaces or files. SIGKILL leaves a folder of logs.
 """
 
-import os
-import sys
-
 from lab.arguments import Arguments
 from lab.cells.books import check
 from lab.cells.drill import Drill
 from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
 from lab.haproxy import HAPROXY
-from lab.network import IP
+from lab.network import lacking
 from lab.place import Place, place, verdict
 
 
@@ -30,7 +27,7 @@ def main() -> int:
     parser.number("--seconds", 60, late)
     parser.number("--rate", 80, "requests a second, in all")
     options = parser.parse_args()
-    if lacks := missing():
+    if lacks := lacking({"haproxy": HAPROXY}):
         raise SystemExit(f"the drill needs {lacks}")
     with place("cells", Place) as at:
         enter_own_namespace()  # for the servers' disks
@@ -44,17 +41,6 @@ def main() -> int:
             return findings, figures if findings else f"{figures}\nevery request is accounted for"
 
         return verdict(at, played)
-
-
-def missing() -> str:
-    """What this machine lacks; empty if nothing."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "root, on Linux: it makes network namespaces"
-    if HAPROXY is None:
-        return "HAProxy, such as by `apt install haproxy`"
-    if IP is None:
-        return "the program ip, such as by `apt install iproute2`"
-    return ""
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from lab.chaos.backup import Backup
 from lab.chaos.books.tables import broken
 from lab.chaos.evidence import FinalState, Restore, read_final_state
 from lab.chaos.faults.postgres_server import PROMOTED
-from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.hosts import PostgresHost, RedisHost, keep
 from lab.chaos.machines import Disk
 from lab.chaos.postgres_pair import ask, connect
 from lab.chaos.service import Service, Services
@@ -75,10 +75,7 @@ class Cell:
         for disk in self._disks:
             disk.mount()
         with self.host.entered():
-            for server in self.servers:
-                server.keep()
-        for server in self.servers:
-            server.wait_until_it_serves()
+            keep(*self.servers)
         migrations.upgrade(self.postgres.url, self.number)
         self.start_services()
 

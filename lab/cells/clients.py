@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 from anyio.from_thread import start_blocking_portal
@@ -133,7 +133,7 @@ class Crowd:
         elif reply and reply.status not in AWAY:
             self._trouble(f"a look at ride {ride}", reply)
 
-    async def _ask(self, method: str, path: str = "", **content: dict[str, str]) -> Reply | None:
+    async def _ask(self, method: str, path: str = "", **content: Any) -> Reply | None:
         """One request; None where no answer came."""
         sent = time.monotonic()
         try:

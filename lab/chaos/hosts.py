@@ -142,6 +142,14 @@ class Host(Server):
         return super()._spawn(command, orphan_signal, session=session)
 
 
+def keep(*hosts: Host) -> None:
+    """Start them, and return when they serve. Raises ServerFailed."""
+    for host in hosts:
+        host.keep()
+    for host in hosts:
+        host.wait_until_it_serves()
+
+
 class PostgresHost(Host, Postgres):
     """A Postgres on a machine of its own."""
 

@@ -7,7 +7,7 @@ import redis
 
 from demo.embedded.servers import Redis
 from demo.embedded.stream_servers import StreamServer
-from lab.chaos.hosts import Pair, RedisHost
+from lab.chaos.hosts import Pair, RedisHost, keep
 from lab.chaos.proxy import HOST
 from lab.until import until
 
@@ -26,10 +26,7 @@ class RedisPair(Pair[RedisHost]):
 
     def start(self) -> None:
         """Start both, and return when the replica follows. Raises TimeoutError or ServerFailed."""
-        for server in self.servers:
-            server.keep()
-        for server in self.servers:
-            server.wait_until_it_serves()
+        keep(*self.servers)
         for proxy in self.proxies:
             proxy.start()
         self.join()

@@ -15,22 +15,19 @@ No run may change a total or a minute meanwhile, or ask for that.
 import json
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from lab import processes
 from lab.chaos.fleet import CONSUMERS, Fleet
 from lab.chaos.runs import AGREED, COULD_NOT_RUN, DRIFTED, Run, Runs
-from lab.processes import clean_environment
 from lab.until import until
 from unified_log.database import one_row
 
 RIDES, STATE, POLICY, LEDGER = "rides", "state", "policy", "ledger"
-APPROVE = (sys.executable, "-m", "analytics.approve")
 LIMIT = 60.0  # seconds
 
 TRUTH = "SELECT string_agg(rides::text, ' ' ORDER BY id) FROM rides"
@@ -108,8 +105,10 @@ class Tampering:
             until(misses_it, f"{name} does not say that its state is gone", LIMIT)
             run = self._reconcile(f"{RIDES}, {STATE}", DRIFTED)
             goes_on = self._says(name, f"{name} stands at")
-            script = self._putting_back(str(run.report.get("run")))
-            with_row = script.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
+            put_back = ("analytics.approve", str(run.report.get("run")), "--put-back")
+            script = processes.run(put_back, self.fleet.environment, LIMIT)
+            script.check_returncode()
+            with_row = script.stdout.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
             connection.execute(with_row, prepare=False)
             with connection.transaction():
                 connection.execute(FIND, lost)
@@ -122,15 +121,6 @@ class Tampering:
         if [name in about for about in gone] != [True]:
             self._finds(run, f"does not miss {name}, or not only that")
         until(goes_on, f"{name} does not go on with the state that came back", LIMIT)
-
-    def _putting_back(self, run: str) -> str:
-        """The statements that `analytics.approve` prints."""
-        environment = clean_environment() | self.fleet.environment
-        done = subprocess.run(
-            [*APPROVE, run, "--put-back"],
-            env=environment, check=True, capture_output=True, text=True, timeout=LIMIT,
-        )  # fmt: skip
-        return done.stdout
 
     def _says(self, name: str, words: str) -> Callable[[], bool]:
         """Whether a service has said this once more than now."""

@@ -9,9 +9,7 @@ each fault. Status 1: there is a line for each finding, and the folder of the lo
 ends a drill with status 130, SIGTERM with 143; it leaves no processes, namespaces or files.
 """
 
-import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,25 +18,27 @@ from lab.books import played
 from lab.chaos.machines import Disk, enter_own_namespace
 from lab.failover.drill import LIMIT, NEVER, Drill, Seen
 from lab.haproxy import HAPROXY
-from lab.network import IP, switch
+from lab.network import lacking, switch
 from lab.place import place, verdict
 from lab.progress import table
 from lab.stage import Stage
 
-PROGRAMS = {  # and the packages that they come in
-    "patroni": "patroni",
-    "etcd": "etcd-server",
-    "redis-server": "redis-server",
-    "redis-sentinel": "redis-sentinel",
-}
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+PROGRAMS = {  # by the packages that they come in
+    "postgresql": POSTGRES,
+    "haproxy": HAPROXY,
+    "patroni": shutil.which("patroni"),
+    "etcd-server": shutil.which("etcd"),
+    "redis-server": shutil.which("redis-server"),
+    "redis-sentinel": shutil.which("redis-sentinel"),
+}
 
 
 def main() -> int:
     parser = Arguments("failover", __doc__)
     parser.number("--rate", 30, "rides a second")
     options = parser.parse_args()
-    if lacks := missing():
+    if lacks := lacking(PROGRAMS):
         raise SystemExit(f"the drill needs {lacks}")
     with place("failover", Stage) as stage:
         switch()
@@ -64,16 +64,6 @@ def shown(seen: Iterable[Seen]) -> str:
     header = ("fault of the primary", "another elected after", "no POST for", "totals stood for")
     rows = ((*told, f"{refused:.1f} s", f"{stood:.1f} s") for *told, refused, stood in seen)
     return table(header, rows)
-
-
-def missing() -> str:
-    """What this machine lacks; empty if nothing."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "root, on Linux: it makes network namespaces"
-    there = {"postgresql": POSTGRES, "haproxy": HAPROXY, "iproute2": IP}
-    there |= {package: shutil.which(program) for program, package in PROGRAMS.items()}
-    lacks = [package for package, found in there.items() if not found]
-    return f"Debian's programs: apt install {' '.join(lacks)}" if lacks else ""
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
 from lab.chaos.evidence import Evidence, Journal
-from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.hosts import PostgresHost, RedisHost, keep
 from lab.pauses import Pauses
+from lab.processes import run
 from lab.progress import Progress
-from lab.stage import APIS, ORDER, Stage
+from lab.stage import APIS, ORDER, PATIENCE, Stage
 from lab.until import until
 from lab.upgrade.releases import Releases
 from lab.upgrade.verdict import Step
@@ -43,23 +44,19 @@ class Drill:
         """Play all steps, each for so many seconds at least, and settle."""
         self._start()
         last, following, later, _ = self._releases
-        with self._step("unchanged roll", seconds, ORDER) as names:
-            self._roll(names, last)
+        self._roll("unchanged roll", seconds, ORDER, last)
         with self._step("the newer schema", seconds):
             self._migrate(following)
             self._ask_status(last)
         self._all_are_at_work()
-        with self._step("roll to the newer code", seconds, ORDER) as names:
-            self._roll(names, following)
-        with self._step("the way back", seconds, ORDER[::-1]) as names:
-            self._roll(names, last)
-        with self._step("forward again", seconds, ORDER) as names:
-            self._roll(names, following)
+        self._roll("roll to the newer code", seconds, ORDER, following)
+        self._roll("the way back", seconds, ORDER[::-1], last)
+        self._roll("forward again", seconds, ORDER, following)
         with self._step("the schema that takes away", seconds):
             self._migrate(later)
         self._all_are_at_work()
-        with self._step("the last release is told so", seconds, TOO_OLD) as names:
-            for name in names:
+        with self._step("the last release is told so", seconds, len(TOO_OLD)):
+            for name in TOO_OLD:
                 self._is_not_served(name)
         return self._books()
 
@@ -67,9 +64,7 @@ class Drill:
         stage = self._stage
         for server in (self._postgres, self._redis):
             stage.exits.callback(server.end)
-            server.keep()
-        for server in (self._postgres, self._redis):
-            server.wait_until_it_serves()
+        keep(self._postgres, self._redis)
         servers = {"DATABASE_URL": self._postgres.url, "REDIS_URL": self._redis.url}
         stage.settings.update(servers)
         self._migrate(self._releases.last)
@@ -80,16 +75,19 @@ class Drill:
         self._crowd.start()
         time.sleep(WARM_UP)
 
+    def _roll(self, step: str, seconds: float, names: Sequence[str], tree: Path) -> None:
+        with self._step(step, seconds, len(names)):
+            for name in names:
+                self._stage.restart(name, tree)
+
     @contextmanager
-    def _step(
-        self, name: str, seconds: float, restarted: Sequence[str] = ()
-    ) -> Iterator[Sequence[str]]:
+    def _step(self, name: str, seconds: float, restarts: int = 0) -> Iterator[None]:
         """Note what the block costs, and the rest of the step's time."""
         self.progress.say(name)
-        step, began, refused = Step(name, len(restarted)), time.monotonic(), self._refused
+        step, began, refused = Step(name, restarts), time.monotonic(), len(self._crowd.refused)
         self.steps.append(step)
         try:
-            yield restarted
+            yield
             time.sleep(max(0.0, began + seconds - time.monotonic()))
         finally:
             ended = time.monotonic()
@@ -99,16 +97,8 @@ class Drill:
             answers = [answer.came for ask in self._journal.asks for answer in ask.answers]
             step.rides = sum(began < came < ended for came in answers)
 
-    @property
-    def _refused(self) -> int:
-        return len(self._crowd.refused)
-
-    def _roll(self, names: Sequence[str], tree: Path) -> None:
-        for name in names:
-            self._stage.restart(name, tree)
-
     def _migrate(self, tree: Path) -> None:
-        migrated = self._stage.run(tree, "migrations")
+        migrated = run(["migrations"], self._stage.settings, PATIENCE, tree)
         if migrated.returncode != 0:
             raise TimeoutError(f"not migrated: {migrated.stdout.strip()}")
 
@@ -119,7 +109,7 @@ class Drill:
 
     def _ask_status(self, tree: Path) -> None:
         """The last release's tools work on the newer schema, too."""
-        told = self._stage.run(tree, "watch.status")
+        told = run(["watch.status"], self._stage.settings, PATIENCE, tree)
         if told.returncode not in CAN_TELL:
             self.found.append(f"make status of the last release: {told.stdout.strip()}")
 
