@@ -37,7 +37,8 @@ class Balancer:
         command = [HAPROXY or "haproxy", "-q", "-db", "-f", str(CONFIGURATION)]
         with self._log.open("ab") as log:
             self._process = start(command, self._environment, log)
-        until(self._answers, f"HAProxy does not start; see {self._log}")
+        late = f"HAProxy does not start; see {self._log}"
+        until(lambda: self._ask("show stat"), late, away=(OSError,))
 
     def take_out(self, name: str) -> None:
         """Send this API no more requests; return when those under way are answered."""
@@ -58,12 +59,6 @@ class Balancer:
     def _says(self, name: str, column: int) -> str:
         rows = (line.split(",") for line in self._ask("show stat").splitlines())
         return next(row[column] for row in rows if row[:2] == ["api", name])
-
-    def _answers(self) -> bool:
-        try:
-            return bool(self._ask("show stat"))
-        except OSError:
-            return False
 
     def _ask(self, command: str) -> str:
         """What it answers to a command. Raises OSError where it is not there."""

@@ -36,15 +36,12 @@ def closed(
     """
 
     def is_at_rest() -> bool:
-        try:
-            with closing(stage.connect()) as connection, client() as log:
-                connection.execute(drifts.TABLE, prepare=False)  # of which there are none
-                return is_settled(connection, log)
-        except (psycopg.Error, redis.RedisError, Unavailable):
-            return False
+        with closing(stage.connect()) as connection, client() as log:
+            connection.execute(drifts.TABLE, prepare=False)  # of which there are none
+            return is_settled(connection, log)
 
     with suppress(TimeoutError):
-        until(is_at_rest, "", SETTLE_LIMIT)
+        until(is_at_rest, "", SETTLE_LIMIT, away=(psycopg.Error, redis.RedisError, Unavailable))
     settled_at = time.monotonic()
     for onlooker in onlookers:
         onlooker.end()

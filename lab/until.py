@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 PATIENCE = 60.0  # seconds
@@ -11,12 +12,18 @@ T = TypeVar("T")
 
 
 def until(
-    claim: Callable[[], T | None], otherwise: str, patience: float = PATIENCE, poll: float = POLL
+    claim: Callable[[], T | None],
+    otherwise: str,
+    patience: float = PATIENCE,
+    poll: float = POLL,
+    away: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise)."""
+    """Poll `claim`, which may raise `away`, until it is true; returns it. Raises TimeoutError."""
     deadline = time.monotonic() + patience
-    while not (answer := claim()):
+    while True:
+        with suppress(*away):
+            if answer := claim():
+                return answer
         if time.monotonic() > deadline:
             raise TimeoutError(otherwise)
         time.sleep(poll)
-    return answer

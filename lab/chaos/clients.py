@@ -43,13 +43,6 @@ TRACES: tuple[dict[str, str], ...] = (
 )
 
 
-class Answered(NamedTuple):
-    """What an answer says, and when its request was sent, on the monotonic clock."""
-
-    content: str
-    sent: float
-
-
 class Refused(NamedTuple):
     """A request that was sent whole and got no good answer; `at` is on the monotonic clock."""
 
@@ -144,15 +137,16 @@ class Crowd:
         path, what = f"rides/{ride}/rating", f"the rating of ride {ride}"
         good = {200, 201, 404, 409}
         if answered := await self._until_answered(ask, path, {"stars": str(stars)}, what, good):
-            if given := json.loads(answered.content).get("rating"):
-                ask.rated.append(Rated(ride, given["stars"], answered.sent, time.monotonic()))
+            content, sent = answered
+            if given := json.loads(content).get("rating"):
+                ask.rated.append(Rated(ride, given["stars"], sent, time.monotonic()))
             elif not self._journal.restores:
-                self._journal.troubles.append(f"{what} was answered with {answered.content}")
+                self._journal.troubles.append(f"{what} was answered with {content}")
 
     async def _until_answered(
         self, ask: Ask, path: str, data: Mapping[str, str], what: str, good: Container[int]
-    ) -> Answered | None:
-        """Post until there is a `good` answer. `away` or a lost connection is no answer."""
+    ) -> tuple[str, float] | None:
+        """Post until there is a `good` answer; returns it, and when its request was sent."""
         url = f"http://{HOST}:{self._port}/{path}"
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
@@ -163,11 +157,11 @@ class Crowd:
                 self.refused.append(Refused(time.monotonic(), in_one_line(error)))
             else:
                 if status in good:
-                    return Answered(content, sent)
-                self.refused.append(Refused(time.monotonic(), f"{status}: {content[:200]}"))
+                    return content, sent
+                said = f"{status}: {content[:200]}"
+                self.refused.append(Refused(time.monotonic(), said))
                 if status not in self._away:
-                    said = f"{what} was answered with {status}: {content[:200]}"
-                    self._journal.troubles.append(said)
+                    self._journal.troubles.append(f"{what} was answered with {said}")
                     if status < 500:
                         return None
             if time.monotonic() > self._give_up_at:

@@ -48,6 +48,8 @@ HIDE_ENTRIES = {
 NEXT_RIDE = "SELECT coalesce(max(id), 0) + 1 FROM log_records"
 ALL_HAVE_IT = "SELECT bool_and(position >= %s) FROM checkpoints WHERE kind = 'total'"
 
+AWAY = (psycopg.Error, redis.RedisError, Unavailable)
+
 Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
 
@@ -101,7 +103,7 @@ class Play:
         """End faults and clients; return when nothing is left to do. Raises TimeoutError."""
         say("undoing the faults")
         self.nemesis.end()
-        until(lambda: self._is(nothing_is_refused), "Postgres is away", SETTLE_LIMIT)
+        self._until(nothing_is_refused, "Postgres is away", SETTLE_LIMIT)
         self.recovery = self._recovers()
         self.crowd.end()
         say("waiting until everything is counted, repaired and delivered")
@@ -137,7 +139,7 @@ class Play:
             runs.end()
             self.last_runs.append(runs.play(["--full"]))
             late = f"what the last runs found was not repaired after {REPAIR_LIMIT:.0f} s"
-            until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
+            self._until(is_repaired, late, REPAIR_LIMIT)
             self._comes_to_rest()
             say("tampering with rides, a state, rights and the ledger")
             self.tables.end()  # the tables are wrong until all is undone
@@ -152,14 +154,14 @@ class Play:
     def _comes_to_rest(self) -> None:
         """Raises TimeoutError."""
         late = f"the fleet had not settled after {SETTLE_LIMIT:.0f} s"
-        until(lambda: self._is(is_settled), late, SETTLE_LIMIT, GLANCE)
+        self._until(is_settled, late, SETTLE_LIMIT)
 
-    def _is(self, done: Condition) -> bool:
-        try:
+    def _until(self, done: Condition, late: str, limit: float) -> None:
+        def is_done() -> bool:
             with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
                 return done(connection, client)
-        except (psycopg.Error, redis.RedisError, Unavailable):
-            return False
+
+        until(is_done, late, limit, GLANCE, AWAY)
 
 
 def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:

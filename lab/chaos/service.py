@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -119,6 +120,15 @@ class Service(threading.Thread):
         if self.ident:
             self.join(TERM_LIMIT)
         return not self.is_alive()
+
+    def says(self, words: str) -> Callable[[], bool]:
+        """Whether it has said this once more than now."""
+
+        def times() -> int:
+            return self.log.read_text(errors="replace").count(words)
+
+        before = times()
+        return lambda: times() > before
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal; False when there is no process."""

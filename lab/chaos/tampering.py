@@ -15,7 +15,6 @@ No run may change a total or a minute meanwhile, or ask for that.
 import json
 import random
 import signal
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -88,6 +87,7 @@ class Tampering:
 
     def _with_rides_and_a_state(self) -> None:
         name = self.dice.choice(CONSUMERS)
+        service = self.fleet.services[name]
         with closing(self.fleet.connect()) as connection:
             chosen = [ride for (ride,) in connection.execute(OLD_RIDES, [self.dice.random()])]
             if len(chosen) < 4:  # hardly anybody has posted
@@ -100,11 +100,11 @@ class Tampering:
                 connection.execute(SWAP, {"one": one, "other": other})
                 connection.execute(DELETE, [deleted])
                 lost = one_row(connection.execute(LOSE, [name]))
-            misses_it = self._says(name, f"{name} has a checkpoint, at position")
-            self.fleet.services[name].end_by(signal.SIGTERM)  # and is started again
+            misses_it = service.says(f"{name} has a checkpoint, at position")
+            service.end_by(signal.SIGTERM)  # and is started again
             until(misses_it, f"{name} does not say that its state is gone", LIMIT)
             run = self._reconcile(f"{RIDES}, {STATE}", DRIFTED)
-            goes_on = self._says(name, f"{name} stands at")
+            goes_on = service.says(f"{name} stands at")
             put_back = ("analytics.approve", str(run.report.get("run")), "--put-back")
             script = processes.run(put_back, self.fleet.environment, LIMIT)
             script.check_returncode()
@@ -113,24 +113,15 @@ class Tampering:
             with connection.transaction():
                 connection.execute(FIND, lost)
                 connection.execute(UNDO.format(STATE))
-        changed = [each for each in _findings(run) if each["kind"] == "rides_changed"]
+        findings = run.report.get("findings", [])
+        changed = [each for each in findings if each["kind"] == "rides_changed"]
         named = sorted(ride["id"] for finding in changed for ride in finding["rides"])
         if run.report.get("status") != "held" or named != sorted(chosen):
             self._finds(run, f"names rides {named}, and {sorted(chosen)} were changed")
-        gone = [each["about"] for each in _findings(run) if each["kind"] == "reader_gone"]
+        gone = [each["about"] for each in findings if each["kind"] == "reader_gone"]
         if [name in about for about in gone] != [True]:
             self._finds(run, f"does not miss {name}, or not only that")
         until(goes_on, f"{name} does not go on with the state that came back", LIMIT)
-
-    def _says(self, name: str, words: str) -> Callable[[], bool]:
-        """Whether a service has said this once more than now."""
-        log = self.fleet.services[name].log
-
-        def times() -> int:
-            return log.read_text(errors="replace").count(words)
-
-        before = times()
-        return lambda: times() > before
 
     def _with_a_policy(self) -> None:
         url = self.fleet.environment["DATABASE_URL"].replace("//postgres@", "//reconciler@")
@@ -168,14 +159,8 @@ class Tampering:
             return one_row(connection.execute(question))
 
     def _finds(self, run: Run, sentence: str) -> None:
-        self.found.append(
-            f"{run}, after tampering with the {run.tampered}, {sentence}: {run.said[-500:]}"
-        )
-
-
-def _findings(run: Run) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run.report.get("findings", [])
-    return found
+        what = f"{run}, after tampering with the {run.tampered}, {sentence}"
+        self.found.append(f"{what}: {run.said[-500:]}")
 
 
 def _one_more(metres: str) -> str:

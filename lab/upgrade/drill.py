@@ -120,9 +120,8 @@ class Drill:
         if name in APIS:
             self._stage.balancer.take_out(name)
         service.end_by(signal.SIGTERM)
-        before = service.log.read_text()
         late = f"{name} of the last release does not say that it is no longer served"
-        until(lambda: NOT_SERVED in service.log.read_text().removeprefix(before), late)
+        until(service.says(NOT_SERVED), late)
         if self._stage.is_at_work(name):
             self.found.append(f"{name} of the last release is at work, and is no longer served")
         service.tree = tree

@@ -50,15 +50,15 @@ def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
         scene.wait(min(AGAIN, left))
     for server in scene.fleet.redises.servers:
         # One that is down restarts without a limit; one that is up confirms that it has none.
-        until(partial(_has_no_limit, server), "Redis keeps its limit", PATIENCE)
+        late, away = "Redis keeps its limit", (redis.RedisError,)
+        until(partial(_has_no_limit, server), late, PATIENCE, away=away)
     if not was_limited:
         raise Moot
 
 
 def _has_no_limit(server: RedisHost) -> bool:
-    with suppress(redis.RedisError), client(server) as limited:
+    with client(server) as limited:
         return bool(limited.config_set("maxmemory", 0))
-    return False
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:
