@@ -51,13 +51,9 @@ def closed(
     with closing(stage.connect()) as connection:
         found += broken(connection, WHEN_SETTLED)
         final = read_final_state(connection)
+    came = stage.receiver.deliveries
     return Evidence(
-        journal.asks,
-        final,
-        services.exits,
-        found,
-        deliveries=stage.receiver.deliveries,
-        settled_at=settled_at,
+        journal.asks, final, services.exits, found, deliveries=came, settled_at=settled_at
     )
 
 

@@ -38,9 +38,8 @@ class Release:
 
     def revise(self, number: int, sql: str, serves_from: int) -> Self:
         """Add a revision that runs this SQL, and follows the one before it."""
-        return self.add(
-            f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql)
-        )
+        text = REVISION.format(number, number - 1, serves_from, sql)
+        return self.add(f"{number:04}_newer.py", text)
 
     def add(self, name: str, text: str) -> Self:
         """Add a file of a revision, such as "0012_tips.py"."""

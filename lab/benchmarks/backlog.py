@@ -40,6 +40,7 @@ def measure(stand: Stand) -> list[Figure]:
     totals = Figure(f"{name}: two totals", "s", goal=A_TENTH)
     rollup = Figure(f"{name}: the rollup", "s", goal=A_TENTH)
     posts = Figure("POST /rides meanwhile", "requests/s", "before and after", NOT_SLOWER)
+    positions = (fleet.counted, complete_to)
     readers = partial(stand.services, *fleet.TOTALS, fleet.ROLLUP)
     with (
         stand.api() as (port, _),
@@ -52,12 +53,9 @@ def measure(stand: Stand) -> list[Figure]:
         for _ in range(ROUNDS):
             _fall_behind(stand, connection, rides_a_minute=round(60 * before))
             with readers(), ThreadPoolExecutor(2) as watchers:
-                waits = [
-                    watchers.submit(_seconds_until_up_to_date, stand, where)
-                    for where in (fleet.counted, complete_to)
-                ]
+                waits = [watchers.submit(_seconds_until_up_to_date, stand, at) for at in positions]
                 meanwhile = []
-                while not all(wait.done() for wait in waits):
+                while not all(each.done() for each in waits):
                     meanwhile.append(post(1))
                 totals.runs.append(waits[0].result())
                 rollup.runs.append(waits[1].result())

@@ -104,10 +104,8 @@ def rides_done(port: int, database_url: str) -> float:
         before, started = value(connection, RIDES), time.perf_counter()
         load.rate(port, load.RIDES, CLIENTS, SECONDS)
         taken, last = value(connection, RIDES), value(connection, LAST)
-        until(
-            lambda: value(connection, DELIVERED) >= taken and counted(connection) >= last,
-            "not every ride is counted and has its receipt",
-        )
+        late = "not every ride is counted and has its receipt"
+        until(lambda: value(connection, DELIVERED) >= taken and counted(connection) >= last, late)
         return (taken - before) / (time.perf_counter() - started)
 
 

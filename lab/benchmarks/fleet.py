@@ -4,6 +4,7 @@ the receipts, whose receiver answers at once.
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 import psutil
 import psycopg
@@ -59,10 +60,8 @@ def workers(stand: Stand, url: str) -> Iterator[Processes]:
 
 def wait_for_sessions(stand: Stand, *names: str) -> None:
     with stand.connect() as connection:
-        until(
-            lambda: value(connection, AT_WORK, [*names]) == len(names),
-            f"not at work: {', '.join(names)}",
-        )
+        are_there = partial(value, connection, AT_WORK, [*names])
+        until(lambda: are_there() == len(names), f"not at work: {', '.join(names)}")
 
 
 def counted(connection: psycopg.Connection) -> int:

@@ -30,12 +30,11 @@ SECONDS = 5  # of each rate
 CLIENTS = 16  # each has one request under way at most
 POLL = 0.0005  # seconds between looks at the checkpoints
 PATIENCE = 60.0  # seconds until a ride is taken to be lost
-# Milliseconds, by percentile.
-GOALS: dict[str, dict[int, float]] = {
-    "idle": {50: 4, 99: 10},
-    "100 rides/s": {50: 4, 99: 10},
-    "1,000 rides/s": {99: 25},
-}
+# Of percentiles, in milliseconds.
+GOALS = (
+    *(("idle", 50, 4), ("idle", 99, 10)),
+    *(("100 rides/s", 50, 4), ("100 rides/s", 99, 10), ("1,000 rides/s", 99, 25)),
+)
 
 NOBODYS = Term("0" * 16, 0)
 CREATE = "CREATE TABLE by_hand AS SELECT 0 AS position"
@@ -46,7 +45,7 @@ Ride = tuple[int, float]  # its id, and when it was answered
 
 
 def measure(stand: Stand) -> list[Figure]:
-    runs: dict[str, list[Milliseconds]] = {when: [] for when in GOALS}
+    runs: dict[str, list[Milliseconds]] = {when: [] for when, _, _ in GOALS}
     limits: list[Milliseconds] = []
     with (
         fleet.fleet(stand) as (port, _),
@@ -60,18 +59,12 @@ def measure(stand: Stand) -> list[Figure]:
             for rate, when in (100, "100 rides/s"), (1000, "1,000 rides/s"):
                 took = steadily(port, connection, rate, SECONDS)
                 runs[when].append([milliseconds for _, milliseconds in took])
-    return [
-        Figure(
-            f"Ride to totals, {when}, p{percent}",
-            "ms",
-            "append and commit",
-            Goal("value", "<=", most),
-            [quantiles(took, n=100)[percent - 1] for took in runs[when]],
-            [quantiles(took, n=100)[percent - 1] for took in limits],
-        )
-        for when, goals in GOALS.items()
-        for percent, most in goals.items()
-    ]
+    figures = []
+    for when, percent, most in GOALS:
+        name, goal = f"Ride to totals, {when}, p{percent}", Goal("value", "<=", most)
+        both = [[quantiles(run, n=100)[percent - 1] for run in of] for of in (runs[when], limits)]
+        figures.append(Figure(name, "ms", "append and commit", goal, *both))
+    return figures
 
 
 def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:

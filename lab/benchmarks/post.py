@@ -56,13 +56,10 @@ def pgbench(stand: Stand, script: str) -> float:
     file.write_text(script)
     options = ["--no-vacuum", "--protocol=prepared", f"--file={file}", f"--time={SECONDS}"]
     size = [f"--client={CLIENTS}", "--jobs=2"]
+    command = [str(stand.postgres.programs / "pgbench"), *options, *size, stand.postgres.url]
+    environment, most = os.environ | {"PGOPTIONS": OPTIONS}, SECONDS + 30
     run = subprocess.run(
-        [stand.postgres.programs / "pgbench", *options, *size, stand.postgres.url],
-        env=os.environ | {"PGOPTIONS": OPTIONS},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS + 30,
-        check=False,
+        command, env=environment, capture_output=True, text=True, timeout=most, check=False
     )
     tps, failed = _RATE.search(run.stdout), _FAILED.search(run.stdout)
     if run.returncode or not tps or not failed or failed[1] != "0":

@@ -64,9 +64,8 @@ def _filled(log: Log, append: Append) -> tuple[list[str], Figure]:
         places.append(log.last_id())
     taken = int(log.info("memory")["used_memory"]) - before
     values = _values(log, places[len(places) // 2])
-    return places, Figure(
-        f"Each of {many}", "bytes", "its values", None, [taken / ENTRIES], [values]
-    )
+    figure = Figure(f"Each of {many}", "bytes", "its values", None, [taken / ENTRIES], [values])
+    return places, figure
 
 
 def _rides(log: Log, first: int, end: int) -> None:

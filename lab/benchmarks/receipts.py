@@ -55,11 +55,8 @@ def _delivered(stand: Stand, url: str, rides: int) -> float:
         last = value(connection, TAKEN)
         until(lambda: value(connection, SENT) >= last, "not every ride gets into the log")
         with fleet.workers(stand, url):
-            until(
-                lambda: value(connection, DELIVERED) >= before + rides,
-                "not every receipt gets delivered",
-                PATIENCE,
-            )
+            late = "not every receipt gets delivered"
+            until(lambda: value(connection, DELIVERED) >= before + rides, late, PATIENCE)
         return value(connection, RATE, after)
 
 

@@ -129,14 +129,10 @@ class Drill:
         with suppress(TimeoutError):
             until(lambda: not self._left(), "what is left is among the findings", PATIENCE)
         found += self._left()
-        return Books(
-            self.crowd.journal.asks,
-            {cell.number: cell.final_state() for cell in self.cells},
-            {cell.number: cell.restores for cell in self.cells},
-            self.crowd.looks,
-            self.crowd.refused,
-            found,
-        )
+        finals = {cell.number: cell.final_state() for cell in self.cells}
+        restores = {cell.number: cell.restores for cell in self.cells}
+        crowd = self.crowd
+        return Books(crowd.journal.asks, finals, restores, crowd.looks, crowd.refused, found)
 
     def _left(self) -> list[str]:
         return [sentence for cell in self.cells for sentence in cell.left()]

@@ -64,10 +64,8 @@ class Router:
 
     def prepare(self, cell: Cell) -> None:
         """Run the command for a cell that was restored, while no move is under way."""
-        until(
-            lambda: self.move("restored", cell.number).wait() == 0,
-            f"cell {cell.number} can't be prepared",
-        )
+        late = f"cell {cell.number} can't be prepared"
+        until(lambda: self.move("restored", cell.number).wait() == 0, late)
 
     def _run(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         return start(command, self._environment, self._log)

@@ -7,13 +7,8 @@ from pathlib import Path
 from lab.chaos.service import ENDED, Service, Services
 
 # A usual line. Anything else is unexpected: an ERROR, a traceback, a message of a library.
-USUAL = re.compile(
-    r"\d\d:\d\d:\d\d ("
-    r"(DEBUG|INFO|WARNING) "
-    r"|Listening on http"  # the API's first line
-    rf"|{ENDED}"  # our own supervisor's
-    r")"
-)
+# The API's first line is one, and what our own supervisor says.
+USUAL = re.compile(rf"\d\d:\d\d:\d\d ((DEBUG|INFO|WARNING) |Listening on http|{ENDED})")
 # The API's server logs this for a worker that was killed, and starts another. One line is allowed
 # for each worker that the nemesis ended, and no more.
 WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")

@@ -23,10 +23,8 @@ AT_A_TIME = 100  # at the most
 TURNS = 0.75  # of the run: within this share, each kind has come once, on average
 # Kinds after which the recording begins another life of the database.
 REPLACE_POSTGRES = {
-    "postgres-restore",
-    "postgres-sync-failover",
-    "postgres-async-failover",
-    "postgres-freeze",
+    *("postgres-restore", "postgres-freeze"),
+    *("postgres-sync-failover", "postgres-async-failover"),
 }
 
 

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -133,10 +134,5 @@ class Drill:
     def _books(self) -> Evidence:
         self.progress.say("waiting until everything is counted and delivered")
         self._crowd.end()
-        return closed(
-            self._stage,
-            self._journal,
-            lambda: redis.Redis.from_url(self._redis.url),
-            [self._pauses],
-            self.found,
-        )
+        client = partial(redis.Redis.from_url, self._redis.url)
+        return closed(self._stage, self._journal, client, [self._pauses], self.found)

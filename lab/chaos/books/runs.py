@@ -10,13 +10,8 @@ Findings = Iterator[str]
 # What a run says of a broken warehouse, which no kill may lead to. A warehouse that belongs to a
 # past that this database has lost is not broken.
 ALARMING = (
-    "arehouse is broken",
-    "arehouse can't be read",
-    "is gone: it",
-    "arehouse and Postgres disagree",
-    "arehouse disagreed",
-    "arehouse was changed",
-    "arehouse has another number",
+    *("arehouse is broken", "arehouse can't be read", "is gone: it", "arehouse has another number"),
+    *("arehouse and Postgres disagree", "arehouse disagreed", "arehouse was changed"),
 )
 # Unless a fail-over has lost what Postgres had noted of it.
 DOUBTED = "arehouse can't be taken at its word"

@@ -40,9 +40,8 @@ def _migrate(scene: Scene) -> None:
     fleet = scene.fleet
     environment = clean_environment() | fleet.environment
     with (fleet.folder / "migrations.log").open("ab") as log:
-        migration = start(
-            [sys.executable, "-m", "migrations"], environment, log, fleet.next_release
-        )
+        command = [sys.executable, "-m", "migrations"]
+        migration = start(command, environment, log, fleet.next_release)
     try:
         until(lambda: scene.over.is_set() or migration.poll() is not None, "not migrated", PATIENCE)
     except TimeoutError:
