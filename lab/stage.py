@@ -70,7 +70,7 @@ class Stage(Place):
         for name in ORDER:
             more = {"API_PORT": str(self._ports[name])} if name in APIS else {}
             command = COMMANDS.get(name, ["api"])
-            service = Service(name, command, self.settings | more, None, self.folder)
+            service = Service(command, self.settings | more, self.folder / f"{name}.log")
             service.tree = tree
             self.services[name] = service
             service.start()

@@ -93,10 +93,9 @@ class Cell:
         }
         with self.host.entered():
             for name in names or COMMANDS:
-                life = f"{name}-{self._lives}"
-                service = Service(life, COMMANDS[name], environment, None, self.folder)
-                service.start()
-                self.services[name] = service
+                log = self.folder / f"{name}-{self._lives}.log"
+                self.services[name] = Service(COMMANDS[name], environment, log)
+                self.services[name].start()
         until(lambda: answers(self.address, "/readyz"), f"cell {self.number} is not ready")
 
     def lose(self, down_for: float) -> None:

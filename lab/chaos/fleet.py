@@ -67,10 +67,8 @@ class Fleet:
         self.folder = folder
         self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
-        self.pairs: dict[str, PostgresPair | RedisPair] = {
-            "postgres": self.postgreses,
-            "redis": self.redises,
-        }
+        pairs: tuple[PostgresPair | RedisPair, ...] = (self.postgreses, self.redises)
+        self.pairs = dict(zip(SERVERS, pairs, strict=True))
         self.servers = [*self.postgreses.servers, *self.redises.servers]
         self.warehouse = Disk(self.folder / "runs")
         self.receiver = Receiver()
@@ -111,9 +109,9 @@ class Fleet:
         self.receiver.start()
         self.api_port = free_ports()
         for name, command in COMMANDS.items():
-            service = Service(name, command, self.environment, self._new_clock(name), self.folder)
-            self.services[name] = service
-            service.start()
+            log, clock = self.folder / f"{name}.log", self._new_clock(name)
+            self.services[name] = Service(command, self.environment, log, clock)
+            self.services[name].start()
         until(self._is_ready, f"the fleet was not ready within {READY_LIMIT:.0f} s", READY_LIMIT)
 
     def _new_clock(self, name: str) -> Clock | None:

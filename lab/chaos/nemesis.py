@@ -36,16 +36,13 @@ class Planned(NamedTuple):
     dice: random.Random
 
 
-def plan(
-    seed: int, seconds: float, kinds: Sequence[str], every: float = EVERY
-) -> Iterator[Planned]:
+def plan(seed: int, seconds: float, kinds: Sequence[str], every: float) -> Iterator[Planned]:
     """Faults of all `kinds`, each as often as the others, at random moments within `seconds`.
 
     In a short run they come faster, so that each kind comes at least once, on average.
     """
-    dice = random.Random(seed)
+    dice, at = random.Random(seed), 0.0
     pause = min(every, TURNS * seconds / len(kinds))
-    at = 0.0
     for round_ in itertools.count():
         for kind in dice.sample(kinds, len(kinds)):
             at += dice.expovariate(1 / pause)

@@ -48,16 +48,10 @@ class Service(threading.Thread):
     """
 
     def __init__(
-        self,
-        name: str,
-        command: list[str],
-        environment: dict[str, str],
-        clock: Clock | None,
-        folder: Path,
+        self, command: list[str], environment: dict[str, str], log: Path, clock: Clock | None = None
     ) -> None:
-        super().__init__(name=name, daemon=True)
-        self.log = folder / f"{name}.log"
-        self.clock = clock
+        super().__init__(name=log.stem, daemon=True)
+        self.log, self.clock = log, clock
         self.exits: list[Exit] = []
         self.busy = threading.Lock()  # held by the one fault that acts on this process
         self.tree = PROJECT  # whose code the next process runs
