@@ -109,7 +109,7 @@ class Drill:
             cell.restore(backup, self._dice.random() < 0.5)
             self.router.prepare(cell)
             # Until now, another cell that has a key may have answered with a ride that is lost.
-            cell.restores.append(Restore(backup.began, time.monotonic()))
+            cell.restores.append(Restore(backup.began, time.monotonic(), cell.number))
             cell.start_services("api")
         return f"cell {cell.number} restored from a backup that was at least {seconds:.0f} s old"
 
@@ -130,7 +130,7 @@ class Drill:
             until(lambda: not self._left(), "what is left is among the findings", PATIENCE)
         found += self._left()
         finals = {cell.number: cell.final_state() for cell in self.cells}
-        restores = {cell.number: cell.restores for cell in self.cells}
+        restores = [restore for cell in self.cells for restore in cell.restores]
         crowd = self.crowd
         return Books(crowd.journal.asks, finals, restores, crowd.looks, crowd.refused, found)
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from statistics import median, quantiles
 
-from lab.cells.books import Books, nothing_is_double, nothing_is_lost, undone
+from lab.cells.books import Books
 from lab.cells.drill import CALM, DEAD, Drill
+from lab.chaos.books import clients
 from rocket_rides.cells import CELL_SIZE
 
 SLICE = 2.0  # seconds
@@ -21,9 +22,9 @@ def table(drill: Drill, books: Books) -> str:
         "answers": _counted(drill.crowd.replies),
         "faults": _counted(drill.struck),
         "moves of slots": f"{drill.mover.moves}, killed {drill.mover.killed} times",
-        "undone by restores": f"{undone(books):,}",
-        "lost": f"{len([*nothing_is_lost(books)])}",
-        "double": f"{len([*nothing_is_double(books)])}",
+        "undone by restores": f"{clients.undone(books.evidence):,}",
+        "lost": f"{len(clients.lost(books.evidence))}",
+        "double": f"{len(clients.double(books.evidence))}",
         "a neighbour's p99": _neighbours(drill, books),
     }
     return "\n".join(f"{name:<20} | {figure}" for name, figure in figures.items())

@@ -12,6 +12,7 @@ import psycopg
 from lab.chaos.receiver import Delivery
 from lab.chaos.runs import Run
 from lab.chaos.service import Exit
+from rocket_rides.cells import CELL_SIZE
 
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
@@ -48,6 +49,10 @@ class Restore(NamedTuple):
 
     began: float
     killed: float
+    cell: int | None = None  # whose Postgres it is, where there are several
+
+    def is_about(self, answer: Answer | Rated) -> bool:
+        return self.cell in (None, answer.ride // CELL_SIZE)
 
     def may_undo(self, answer: Answer | Rated) -> bool:
         """Whether the old server may have committed what was answered after the backup began.
@@ -56,7 +61,8 @@ class Restore(NamedTuple):
         earlier may have been served by either, whenever its answer came: the API may have been
         stopped between the old server's answer and its own.
         """
-        return answer.sent < self.killed and answer.came > self.began
+        was_under_way = answer.sent < self.killed and answer.came > self.began
+        return self.is_about(answer) and was_under_way
 
 
 @dataclass(slots=True)

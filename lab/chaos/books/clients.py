@@ -38,6 +38,7 @@ def _kept_up_to(restore: Restore, evidence: Evidence) -> float:
         ask.asked_at
         for ask in evidence.asks
         if len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
+        if restore.is_about(ask.answers[0])
         if restore.began < ask.answers[0].came < restore.killed
     )
     return max(kept, default=restore.began)
@@ -101,10 +102,6 @@ def no_process_ended_by_itself(evidence: Evidence) -> Findings:
             yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
 
 
-CLAIMS = (
-    every_answered_ride_is_there_once,
-    every_rating_is_there,
-    every_request_was_answered,
-    every_ride_was_asked_for,
-    no_process_ended_by_itself,
-)
+ABOUT_RIDES = (every_answered_ride_is_there_once, every_ride_was_asked_for)
+OF_REQUESTS = (*ABOUT_RIDES, every_request_was_answered)
+CLAIMS = (*OF_REQUESTS, every_rating_is_there, no_process_ended_by_itself)
