@@ -5,6 +5,10 @@ import time
 from collections.abc import Iterable, Sequence
 
 
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 class Progress:
     """Prints steps for a person, each with the seconds since the start."""
 
@@ -12,7 +16,7 @@ class Progress:
         self._began = time.monotonic()
 
     def say(self, line: str) -> None:
-        print(f"{time.monotonic() - self._began:6.1f} s  {line}", file=sys.stderr, flush=True)
+        say(f"{time.monotonic() - self._began:6.1f} s  {line}")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

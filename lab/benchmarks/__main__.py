@@ -22,8 +22,9 @@ from demo.embedded import stock
 from demo.embedded.failures import NeverStarts
 from lab.benchmarks import docs
 from lab.benchmarks.figures import COLUMNS, Figure, Table
-from lab.benchmarks.stand import Stand, say, stand
+from lab.benchmarks.stand import Stand, stand
 from lab.blocks import table
+from lab.progress import say
 from unified_log.process import Parser
 
 Measure = Callable[[Stand], Sequence[Figure | Table]]

@@ -23,7 +23,8 @@ import redis
 from lab.benchmarks import group_load, members, ranges
 from lab.benchmarks.figures import Figure, Goal, Table
 from lab.benchmarks.members import Run, Spent
-from lab.benchmarks.stand import Stand, say
+from lab.benchmarks.stand import Stand
+from lab.progress import say
 
 ROUNDS = 4  # an even number, so that each reader is first as often
 MILLION = 1_000_000

@@ -13,7 +13,8 @@ from typing import Any
 from consumers.rides import TYPE
 from lab.benchmarks.figures import Figure
 from lab.benchmarks.outbox import BATCH
-from lab.benchmarks.stand import PATIENCE, Stand, say
+from lab.benchmarks.stand import PATIENCE, Stand
+from lab.progress import say
 from lab.until import until
 from unified_log.log import Log, Staged
 from unified_log.terms import Term

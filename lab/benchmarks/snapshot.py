@@ -18,8 +18,9 @@ import psycopg
 from lab.arguments import positive
 from lab.benchmarks import fleet, latency
 from lab.benchmarks.idle import seconds_used
-from lab.benchmarks.stand import Stand, say, stand
+from lab.benchmarks.stand import Stand, stand
 from lab.blocks import table
+from lab.progress import say
 from unified_log import database, session_settings
 
 POLL = 0.002  # seconds between looks at the checkpoints

@@ -23,6 +23,7 @@ from demo.embedded.servers import Postgres, Redis
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
 from lab.processes import clean_environment, start
+from lab.progress import say
 from lab.until import until
 from rocket_rides.settings import PROJECT, Settings
 from unified_log import database
@@ -107,13 +108,11 @@ def running(
         raise
     finally:
         process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -127,7 +126,3 @@ def value(connection: psycopg.Connection, query: str, *values: object) -> int:
     """The single number that a query returns; NULL is 0."""
     row = connection.execute(query, values).fetchone()
     return int(row[0] or 0) if row else 0
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

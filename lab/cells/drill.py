@@ -15,6 +15,7 @@ from lab.cells.router import Mover, Router
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Restore
 from lab.network import Host, switch
+from lab.progress import Progress
 from lab.until import PATIENCE, until
 
 PAUSES = (1.0, 3.0)  # seconds between two faults
@@ -39,6 +40,7 @@ class Drill:
         self.router = Router(folder, Host("router", "10.0.0.2"), self.cells)
         self.clients = Host("clients", "10.0.0.3")
         self.crowd = Crowd(seed, self.router.address, rate)
+        self.say = Progress().say
         self.mover = Mover(seed, self.router, self.say)
         self.struck: Counter[str] = Counter()
         self.deaths: list[Death] = []
@@ -51,9 +53,6 @@ class Drill:
             "router killed": self.kill_router,
         }
         self._began = time.monotonic()
-
-    def say(self, line: str) -> None:
-        print(f"{time.monotonic() - self._began:5.1f} s  {line}", flush=True)
 
     def run(self, seconds: float) -> Books:
         """Play each fault, one after another, and settle. Raises ServerFailed or TimeoutError."""

@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from lab.chaos.runs import Run, Runs, can_run
 from lab.chaos.tampering import Tampering
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording
+from lab.progress import say
 from lab.until import until
 from unified_log.errors import Unavailable, in_one_line
 
@@ -103,7 +103,9 @@ class Play:
         """End faults and clients; return when nothing is left to do. Raises TimeoutError."""
         say("undoing the faults")
         self.nemesis.end()
-        self._until(nothing_is_refused, "Postgres is away", SETTLE_LIMIT)
+        # A restore may have brought refusals back.
+        late = "Postgres is away"
+        self._until(lambda at, _: refusals.end(at, *CONSUMERS) >= 0, late, SETTLE_LIMIT)
         self.recovery = self._recovers()
         self.crowd.end()
         say("waiting until everything is counted, repaired and delivered")
@@ -139,7 +141,7 @@ class Play:
             runs.end()
             self.last_runs.append(runs.play(["--full"]))
             late = f"what the last runs found was not repaired after {REPAIR_LIMIT:.0f} s"
-            self._until(is_repaired, late, REPAIR_LIMIT)
+            self._until(lambda found, _: not broken(found, (REPAIRED,)), late, REPAIR_LIMIT)
             self._comes_to_rest()
             say("tampering with rides, a state, rights and the ledger")
             self.tables.end()  # the tables are wrong until all is undone
@@ -162,17 +164,3 @@ class Play:
                 return done(connection, client)
 
         until(is_done, late, limit, GLANCE, AWAY)
-
-
-def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:
-    return not broken(connection, (REPAIRED,))
-
-
-def nothing_is_refused(connection: psycopg.Connection, _: redis.Redis) -> bool:
-    """End refusals that a restore has brought back, too, or raise psycopg.Error."""
-    refusals.end(connection, *CONSUMERS)
-    return True
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

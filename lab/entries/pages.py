@@ -116,14 +116,11 @@ def targets(project: Path) -> Iterator[Command]:
 def processes(procfile: str) -> Iterator[Command]:
     """The whole fleet, each of its processes beside the servers, and some on servers of a URL."""
     names = [line.partition(":")[0] for line in procfile.splitlines()]
-    started = ["", "servers", *(f"servers {name}" for name in names if name != "servers")]
-    for number, name in enumerate(started):
-        yield Command(f".venv/bin/honcho start {name}".strip(), "Procfile", number or 1)
-        yield Command("^C", "Procfile", number or 1)
-    yield Command(".venv/bin/honcho start servers", "Procfile", 1)
-    yield Command(ON_URLS, "Procfile", 1)
-    yield Command("^C", "Procfile", 1)
-    yield Command("^C", "Procfile", 1)
+    started = ["", " servers", *(f" servers {name}" for name in names if name != "servers")]
+    typed = [text for name in started for text in (f".venv/bin/honcho start{name}", "^C")]
+    typed += [".venv/bin/honcho start servers", ON_URLS, "^C", "^C"]
+    for text in typed:
+        yield Command(text, "Procfile", 1)
 
 
 def programs(project: Path) -> Iterator[Command]:
