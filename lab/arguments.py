@@ -7,8 +7,6 @@ from unified_log.process import Parser
 
 
 class Arguments(Parser):
-    """Those of `python -m lab.NAME`."""
-
     def __init__(self, name: str, description: str | None) -> None:
         super().__init__(f"python -m lab.{name}", description)
 

@@ -33,7 +33,6 @@ class Balancer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Return when it answers on its admin socket."""
         command = [HAPROXY or "haproxy", "-q", "-db", "-f", str(CONFIGURATION)]
         with self._log.open("ab") as log:
             self._process = start(command, self._environment, log)

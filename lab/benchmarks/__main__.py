@@ -56,7 +56,6 @@ def main() -> None:
 
 
 def run(name: str, measure: Measure) -> None:
-    """Measure a part, print its table, and write it into the docs."""
     told = measured(measure)
     print(f"\n## {name}\n\n{told}\n", flush=True)
     docs.record(name, told)
@@ -77,7 +76,6 @@ def measured(measure: Measure) -> str:
 
 
 def shown(told: Sequence[Figure | Table]) -> str:
-    """One table of all figures, and below it each table of another form."""
     figures = (each.cells() for each in told if isinstance(each, Figure))
     others = (table(*each) for each in told if isinstance(each, Table))
     return "\n\n".join([table(COLUMNS, figures), *others])

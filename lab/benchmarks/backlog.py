@@ -71,7 +71,6 @@ def complete_to(connection: psycopg.Connection) -> int:
 
 
 def _fall_behind(stand: Stand, connection: psycopg.Connection, rides_a_minute: int) -> None:
-    """Take rides of each minute, and send them, while no reader runs."""
     for ago in range(MINUTES, 0, -1):
         outbox.stage(connection, rides_a_minute, minutes_ago=ago)
         until(lambda: not value(connection, STAGED), "not everything is sent")

@@ -111,7 +111,6 @@ def rides_done(port: int, database_url: str) -> float:
 
 @contextlib.contextmanager
 def _cell(number: int, parent: Path | None) -> Iterator[_Cell]:
-    """Run a cell on the core of the same number, with its data in a folder of `parent`."""
     with contextlib.ExitStack() as exits:
         with _on_core(number):
             servers = exits.enter_context(stand(number, parent))
@@ -137,7 +136,6 @@ def _on_core(number: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _router(stand: Stand, port: int) -> Iterator[tuple[int, psutil.Process]]:
-    """Run HAProxy, with this API as the cell of all slots; yields its port and its process."""
     if HAPROXY is None:
         raise RuntimeError("there is no haproxy here")
     own_port, folder = free_ports(), stand.folder

@@ -49,7 +49,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _as_commands(connection: psycopg.Connection, term: str) -> bytes:
-    """The staged records as XADD commands in Redis' own protocol."""
     commands, prev = [], 0
     for position, data in connection.execute(STAGED):
         words = ("XADD", STREAM, "*", "data", data, "prev", str(prev), "term", term)

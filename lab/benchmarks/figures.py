@@ -20,8 +20,6 @@ class Table(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The bound that the `value` or the `ratio` of a figure must keep."""
-
     subject: Literal["value", "ratio"]
     comparison: Literal["<=", ">="]
     bound: float

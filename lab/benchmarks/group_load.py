@@ -30,11 +30,9 @@ FILL = "for _ = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'due', '0', 'sent
 
 
 class Load(NamedTuple):
-    """How many members read; the entries of a run, in all and per second."""
-
     members: int
-    entries: int
-    rate: int
+    entries: int  # in all
+    rate: int  # entries per second
 
 
 PUBLISHED_LOAD = Load(members=10, entries=50_000, rate=10_000)  # here, of five seconds
@@ -66,7 +64,6 @@ def _begin() -> None:
 
 
 def prepare(url: str, pending: int) -> None:
-    """Make a new stream with a group, and so many entries pending of a member that is gone."""
     with Log(url, STREAM) as log:
         log.start_anew()
         gone = Group(log, GROUP, "gone")

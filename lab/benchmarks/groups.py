@@ -36,18 +36,14 @@ BARE = "redis-py"
 
 
 class Variant(NamedTuple):
-    """The server's `appendonly`, and so many entries pending before a run."""
-
     name: str
-    appendonly: str
-    pending: int
+    appendonly: str  # the server's
+    pending: int  # entries, before a run
 
 
 class Runs(NamedTuple):
-    """By our reader and by redis-py, in pairs."""
-
     ours: list[Run]
-    bare: list[Run]
+    bare: list[Run]  # by redis-py, each beside one of ours
 
 
 AS_THERE = Variant("memory", "no", 0)
@@ -86,7 +82,6 @@ def _runs(stand: Stand, pool: Executor, variant: Variant) -> Runs:
 def _latest(
     name: str, of: Callable[[Run], Sequence[int]], runs: Runs, goal: Goal | None = None
 ) -> Figure:
-    """How late the last of the earliest 99.9 % came."""
     late = [[of(run)[len(of(run)) * 999 // 1000] / MILLISECOND for run in each] for each in runs]
     return Figure(name, "ms", BARE, goal, *late)
 

@@ -125,7 +125,6 @@ def _counted(
 
 
 def _by_hand(connection: psycopg.Connection, log: Log) -> Milliseconds:
-    """The limit: an append to a log and a commit, one after the other."""
     took: Milliseconds = []
     for position in range(IDLE_RIDES):
         time.sleep(random.uniform(*PAUSE) / 4)

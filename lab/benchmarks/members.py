@@ -26,19 +26,15 @@ Reader = Callable[[str, str], Reads]  # takes Redis' URL, and the member's name
 
 
 class Spent(NamedTuple):
-    """Time on a processor, and time waiting for one, though able to run; both in nanoseconds."""
-
-    ran: int
-    waited: int
+    ran: int  # nanoseconds on a processor
+    waited: int  # for one, though able to run
 
     def since(self, before: "Spent") -> "Spent":
         return Spent(self.ran - before.ran, self.waited - before.waited)
 
 
 class Run(NamedTuple):
-    """What each entry took from when it was sent, and from when it was due, in nanoseconds."""
-
-    from_sent: "array[int]"
+    from_sent: "array[int]"  # nanoseconds of each entry
     from_due: "array[int]"
     spent: Spent
 

@@ -51,7 +51,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def pgbench(stand: Stand, script: str) -> float:
-    """What Postgres can do without an API: transactions per second, from as many clients."""
     file = stand.folder / "pgbench.sql"
     file.write_text(script)
     options = ["--no-vacuum", "--protocol=prepared", f"--file={file}", f"--time={SECONDS}"]

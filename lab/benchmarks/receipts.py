@@ -48,7 +48,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _delivered(stand: Stand, url: str, rides: int) -> float:
-    """Receipts per second that two workers deliver."""
     with stand.connect() as connection:
         after, before = value(connection, TAKEN), value(connection, DELIVERED)
         outbox.stage(connection, rides)
@@ -61,7 +60,6 @@ def _delivered(stand: Stand, url: str, rides: int) -> float:
 
 
 def _alone(url: str) -> float:
-    """Receipts per second that the HTTP client alone delivers."""
     couriers = len(fleet.WORKERS)
     with ProcessPoolExecutor(couriers, multiprocessing.get_context("spawn")) as pool:
         spans = [*pool.map(send, [url] * couriers, [BACKLOG // couriers] * couriers)]

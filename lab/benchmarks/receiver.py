@@ -21,8 +21,6 @@ ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 class Client(asyncio.Protocol):
-    """One keep-alive connection, with at most one request in flight."""
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport

@@ -71,7 +71,6 @@ class Cell:
         self._lives = 0
 
     def start(self) -> None:
-        """Start everything, and return when the API is ready."""
         for disk in self._disks:
             disk.mount()
         with self.host.entered():

@@ -33,19 +33,15 @@ NOT_TAKEN = "not taken"
 
 
 class Look(NamedTuple):
-    """What was found under the id of a ride that was asked for; None is a 404."""
-
     ask: Ask
     ride: int
-    found: Decimal | None
+    found: Decimal | None  # under its id; None is a 404
 
 
 class Reply(NamedTuple):
-    """An answer, to a request that was sent at `sent` on the monotonic clock."""
-
     status: int
     content: str
-    sent: float
+    sent: float  # when its request was, on the monotonic clock
 
 
 class Crowd:

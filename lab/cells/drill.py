@@ -27,10 +27,8 @@ ROUTER_DOWN = (0.2, 2.0)
 
 
 class Death(NamedTuple):
-    """A cell was dead from `began` on, for DEAD seconds; all was well for CALM seconds before."""
-
     cell: int
-    began: float
+    began: float  # on the monotonic clock
 
 
 class Drill:

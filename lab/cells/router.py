@@ -59,7 +59,6 @@ class Router:
         return int(self.map.read_text().splitlines()[slot].split()[1])
 
     def move(self, slots: str, cell: int) -> subprocess.Popen[bytes]:
-        """Begin to give slots to a cell."""
         return self._run([sys.executable, "-m", "cells.router", slots, str(cell)])
 
     def prepare(self, cell: Cell) -> None:

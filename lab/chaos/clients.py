@@ -115,7 +115,6 @@ class Crowd:
             await self._send(first, dice.choice([0, 0.002, 0.02]))
 
     async def _send(self, data: bytes, pause: float) -> None:
-        """Send `data` and hang up, at once or a moment later."""
         with suppress(OSError):
             async with asyncio.timeout(TIMEOUT):
                 _, api = await asyncio.open_connection(HOST, self._port)
@@ -125,7 +124,6 @@ class Crowd:
                     await asyncio.sleep(pause)
 
     async def _post(self, ask: Ask) -> None:
-        """Post the ride until it is answered."""
         ask.whole = True
         ride, what = {"distance": str(ask.distance)}, f"the ride of {ask.distance} m"
         if answered := await self._until_answered(ask, "rides", ride, what, {201}):
@@ -171,13 +169,11 @@ class Crowd:
 
 
 def headers(ask: Ask) -> dict[str, str]:
-    """The headers with which its client posts it: its key, and perhaps a trace."""
     trace = TRACES[int(ask.distance.scaleb(3)) % len(TRACES)]
     return {"Idempotency-Key": str(ask.key), **trace}
 
 
 def request(ask: Ask) -> bytes:
-    """The bytes of a POST for this ride, for a client that hangs up."""
     body = f"distance={ask.distance}"
     fields = {"Host": HOST, **headers(ask), "Content-Type": FORM, "Content-Length": len(body)}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
@@ -185,6 +181,5 @@ def request(ask: Ask) -> bytes:
 
 
 def read(content: str, sent: float) -> Answer:
-    """The ride in a 201 that has just come, for a request sent at `sent`."""
     ride = json.loads(content, parse_float=Decimal)["ride"]
     return Answer(ride["id"], Decimal(ride["distance"]), sent, time.monotonic())

@@ -85,7 +85,6 @@ class Fleet:
 
     @property
     def redis(self) -> RedisHost:
-        """The primary, likewise."""
         return self.redises.primary
 
     @property

@@ -29,11 +29,9 @@ REPLACE_POSTGRES = {
 
 
 class Planned(NamedTuple):
-    """A planned fault: seconds from the start, kind, and the dice for all else."""
-
-    at: float
+    at: float  # seconds from the start
     kind: str
-    dice: random.Random
+    dice: random.Random  # for all else
 
 
 def plan(seed: int, seconds: float, kinds: Sequence[str], every: float) -> Iterator[Planned]:

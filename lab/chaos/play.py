@@ -78,7 +78,6 @@ class Play:
         self.settled_at = float("inf")  # on the monotonic clock
 
     def run(self) -> None:
-        """Play the run to its end. Faults are undone, also on errors."""
         try:
             self._run()
         finally:
@@ -154,7 +153,6 @@ class Play:
             self._comes_to_rest()
 
     def _comes_to_rest(self) -> None:
-        """Raises TimeoutError."""
         late = f"the fleet had not settled after {SETTLE_LIMIT:.0f} s"
         self._until(is_settled, late, SETTLE_LIMIT)
 

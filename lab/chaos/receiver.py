@@ -113,7 +113,6 @@ class Receiver:
 
     @contextmanager
     def failing(self, mood: Mood) -> Iterator[None]:
-        """Fail in this way for as long as the block takes."""
         self._portal.call(self._become, mood)
         try:
             yield

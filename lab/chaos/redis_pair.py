@@ -32,7 +32,6 @@ class RedisPair(Pair[RedisHost]):
         self.join()
 
     def promote(self) -> None:
-        """Make the replica the primary, whatever the old one does."""
         with client(self.replica) as replica:
             replica.replicaof("NO", "ONE")
         self.exchange()

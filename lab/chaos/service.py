@@ -26,11 +26,9 @@ ENDED = "== ended with status"
 
 
 class Exit(NamedTuple):
-    """How a process ended: its exit status, and the signal that chaos sent it, if any."""
-
     service: str
     status: int
-    sent: signal.Signals | None
+    sent: signal.Signals | None  # by chaos
     age: float  # seconds
 
     @property
@@ -136,8 +134,6 @@ class Service(threading.Thread):
 
 
 class Services(dict[str, Service]):
-    """Those of a fleet, by name."""
-
     @property
     def exits(self) -> list[Exit]:
         return [end for service in self.values() for end in service.exits]

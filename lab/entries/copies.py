@@ -28,10 +28,8 @@ PORT = re.compile(r"127\.0\.0\.1:(800[012])\b")
 
 @dataclass
 class Outcome:
-    """What came of a command; `reason` is empty if it is what the page says."""
-
     seconds: float
-    reason: str
+    reason: str  # empty if it is what the page says
     output: str = ""
 
 
@@ -84,7 +82,6 @@ class Copy:
         self.number, self.port = 0, 0
 
     def has_fleet(self) -> None:
-        """Give it ports of its own, by the documented setting."""
         self.port = free_ports(3)
         self.environment["API_PORT"] = str(self.port)
 
@@ -99,7 +96,6 @@ class Copy:
         return re.sub(r"^python -m", ".venv/bin/python -m", text)
 
     def run(self, command: Command, status: int = 0) -> Outcome:
-        """Run a command until it ends."""
         started, reason = self.started(command), f"not done after {PATIENCE:g} s"
         try:
             ended = started.process.wait(PATIENCE)
@@ -113,7 +109,6 @@ class Copy:
         return started.outcome(reason)
 
     def last(self, command: Command) -> Outcome:
-        """Start a command that lasts; return once it is at work."""
         started, api = self.started(command), re.search(ANSWERS, command.text)
         self.lasting.append(started)
         process = started.process
@@ -129,7 +124,6 @@ class Copy:
         return started.outcome("its API does not answer" if api and not self.answers() else "")
 
     def interrupt(self) -> Outcome:
-        """Ctrl-C for what was started last."""
         started = self.lasting.pop()
         started.send(signal.SIGINT)
         try:
@@ -140,7 +134,6 @@ class Copy:
         return started.outcome()
 
     def started(self, command: Command) -> Started:
-        """Without a terminal."""
         self.number += 1
         output = self.above / f"{self.number}.txt"
         with output.open("wb") as file:

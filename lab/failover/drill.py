@@ -37,12 +37,10 @@ NEVER = "never"
 
 
 class Seen(NamedTuple):
-    """What came of a fault; the longest time without a 201, and of a total's pause, in seconds."""
-
     fault: str
     elected: str
-    refused: float
-    stood: float
+    refused: float  # the longest time without a 201, in seconds
+    stood: float  # the longest pause of a total
 
 
 class Drill:
@@ -65,7 +63,6 @@ class Drill:
         return closed(self._stage, self._journal, lambda: log, [*self._onlookers.values()], ())
 
     def _start(self) -> None:
-        """Return when the fleet is at work, and clients post."""
         for node in (*self._postgres.nodes, *self._redis.nodes):
             self._stage.exits.callback(node.end)
             node.start()
@@ -112,8 +109,6 @@ class Drill:
         return Seen(f"{cluster.name}: {name}", elected, refused, stood)
 
     def _whole(self, cluster: Cluster) -> Node:
-        """Return the primary once all others follow it."""
-
         def primary() -> Node | None:
             return next(filter(cluster.is_whole, filter(cluster.leads, cluster.nodes)), None)
 

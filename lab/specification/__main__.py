@@ -154,7 +154,6 @@ def main() -> None:
 
 
 def told(name: str, system: System) -> str:
-    """Explore and print; returns what is broken."""
     gc.disable()  # every state is kept
     began = time.monotonic()
     states, transitions, depth, broken, story = explore(system)

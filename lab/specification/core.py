@@ -38,8 +38,6 @@ BATCH = 2  # records or entries, at most
 
 
 class Core(System):
-    """The protocol: writers, streamers, a log, and a consumer."""
-
     # Writers: api/booking.py.
 
     def locks(self, s: State, new_writer: int) -> State:

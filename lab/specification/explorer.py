@@ -118,7 +118,6 @@ class Result(NamedTuple):
 
 
 def explore(system: System) -> Result:
-    """Visit every state within the bounds."""
     seen: Seen = {system.start: None}
     onward: Onward = {}
     frontier = [system.start]

@@ -71,8 +71,6 @@ def digit(record: int) -> int:
 
 
 class HoldingOut(System):
-    """A reader with the log, its handler's state, and the rows that say what that lacks."""
-
     # The reader: unified_log/readers/taking.py.
 
     def ends(self, s: Books, process: Process) -> Books:

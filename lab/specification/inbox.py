@@ -48,8 +48,6 @@ class Receipts(Value, frozen=True):
 
 
 class Inbox(System):
-    """Rides and their entries, the workers that read them, the sweep, and `complete_to`."""
-
     def commits(self, s: Receipts, new: int) -> Receipts:
         """ride {new} is committed"""
         require(new > s.appended)

@@ -37,8 +37,6 @@ SWAP = -1  # of two rides' metres
 
 
 class Run(Value, frozen=True):
-    """What a run is going to commit to Postgres."""
-
     position: int
     resets: tuple[tuple[int, Sums], ...]  # by the names of totals
     findings: Findings
@@ -78,8 +76,6 @@ class Books(Value, frozen=True):
 
 
 class Judge(System):
-    """Postgres, a warehouse with a ledger, one or two totals, and a judge of them all."""
-
     def __init__(self, broken: str = "", totals: int = 2, **bounds: int) -> None:
         super().__init__(broken, **bounds)
         self.start = Books(totals=tuple(map(Total, range(1, totals + 1))))

@@ -55,8 +55,6 @@ class Row(Value, frozen=True):
 
 
 class Queue(System):
-    """A row that is open, until it is delivered or a dead letter."""
-
     def is_sent(self, s: Row) -> Row:
         """last_sent moves past the ride"""
         require(not s.is_sent)

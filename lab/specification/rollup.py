@@ -26,8 +26,6 @@ class Lead(Value, frozen=True):
 
 
 class Rows(Value, frozen=True):
-    """What Postgres holds."""
-
     rides: tuple[int, ...] = ()  # the minute of each that was sent
     complete_to: int = 0
     generation: int = 0

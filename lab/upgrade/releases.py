@@ -25,12 +25,10 @@ TAKES_AWAY = "SELECT"  # nothing that the code between would miss
 
 
 class Releases(NamedTuple):
-    """A source tree of each, and what the first one is."""
-
     last: Path
     next: Path
     later: Path
-    said: str
+    said: str  # what the first one is
 
 
 def named_in(changelog: str) -> tuple[str, str] | None:

@@ -16,8 +16,6 @@ MOST_REFUSED = 0.01  # for each ride that is taken meanwhile; none is usual
 
 @dataclass
 class Step:
-    """One step: what was done, in how many seconds, and what clients and totals felt of it."""
-
     name: str
     restarts: int = 0  # of processes
     seconds: float = 0.0
@@ -51,7 +49,6 @@ def findings(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def shown(steps: Sequence[Step]) -> str:
-    """A row for each step, with a column for each total's longest pause."""
     totals = sorted({total for step in steps for total in step.pauses})
     header = ["step", "restarts", "seconds", "rides", "refused", *totals]
     rows: list[list[object]] = []

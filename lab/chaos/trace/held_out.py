@@ -13,9 +13,7 @@ from lab.chaos.trace.specified import Entry, Ride, Total, require
 
 @dataclass
 class Held:
-    """Rides that a commit has a total hold out, and those that it does not hold out any more."""
-
-    new: set[int] = field(default_factory=set)
+    new: set[int] = field(default_factory=set)  # rides, by a commit
     gone: set[int] = field(default_factory=set)
 
 

@@ -132,10 +132,8 @@ class Judge:
 
 
 class Verdict(NamedTuple):
-    """The result of a replay: how often each step was met, and which was refused, and why."""
-
-    met: Counter[str]
-    refused: str = ""
+    met: Counter[str]  # how often each step was met
+    refused: str = ""  # which step was, and why
 
 
 def judge(steps: Callable[[], Iterable[Recorded]], longest_log: int) -> Verdict:

@@ -26,15 +26,11 @@ Did = Mapping[str, list[Change]]  # by table
 
 
 class Transaction(NamedTuple):
-    """What one commit did. `end` is the position in the WAL after it."""
-
-    end: int
+    end: int  # the position in the WAL after its commit
     changes: list[Change]
 
 
 class Message(BytesIO):
-    """Reads one message from its start."""
-
     def number(self, size: int) -> int:
         return int.from_bytes(self.read(size), "big", signed=True)
 

@@ -103,7 +103,6 @@ class Recorder(Onlooker):
                 time.sleep(PAUSE)
 
     def _record(self, connection: psycopg.Connection) -> None:
-        """Record until the end, or until the connection is lost."""
         if one_row(connection.execute(IN_RECOVERY))[0]:  # a standby, or one that is being restored
             time.sleep(PAUSE)
             return
@@ -116,7 +115,6 @@ class Recorder(Onlooker):
             self._has_all = over
 
     def _begin_life(self, connection: psycopg.Connection) -> None:
-        """Make a slot, and write the rows of its snapshot."""
         prepare(connection)
         connection.execute(PUBLISH, prepare=False)
         connection.execute(DROP_OTHERS)

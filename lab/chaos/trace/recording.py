@@ -16,15 +16,11 @@ from lab.chaos.trace.pgoutput import Change, Row
 
 
 class Life(msgspec.Struct, frozen=True, tag="life"):
-    """The database as it was when its slot was made."""
-
     at: float
-    tables: dict[str, list[Row]]
+    tables: dict[str, list[Row]]  # as they were when its slot was made
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit"):
-    """A transaction of the life that began last."""
-
     at: float
     changes: list[Change]
 

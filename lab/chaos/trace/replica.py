@@ -18,9 +18,7 @@ from lab.chaos.trace.specified import Ride, Terms, Total, require
 
 
 class Met(NamedTuple):
-    """A total's counts of gaps, re-sends and other entries; the distance is in millimetres."""
-
-    gaps: int = 0
+    gaps: int = 0  # by a total, as the rest
     rides: int = 0  # in those gaps
     distance: int = 0  # of those rides
     skipped: int = 0  # entries that were sent again
@@ -32,8 +30,6 @@ class Met(NamedTuple):
 
 @dataclass
 class Replica:
-    """The rows of the core's tables."""
-
     began: float = 0.0  # the life
     last_sent: int = 0
     terms: Terms = ()

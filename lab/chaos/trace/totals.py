@@ -24,7 +24,6 @@ class TotalsJudge:
     _cut: set[str] = field(default_factory=set)  # totals at the end of a gap's first part
 
     def end(self) -> None:
-        """Judge what is left open at the end of the recording."""
         upto = (self.replica.totals[name].ride_id for name in self._cut)
         require(all(ride < self.replica.last_sent for ride in upto), CLOSED)
 
