@@ -19,13 +19,13 @@ from typing import NamedTuple
 import psutil
 
 from demo.embedded.welcome import answers
+from lab.balancer import BEFORE_CELLS, HAPROXY
 from lab.benchmarks import load
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.fleet import counted, fleet
 from lab.benchmarks.idle import seconds_used
 from lab.benchmarks.receipts import DELIVERED
 from lab.benchmarks.stand import HOST, Stand, running, stand, value
-from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from lab.processes import clean_environment
 from lab.until import until
@@ -142,11 +142,11 @@ def _router(stand: Stand, port: int) -> Iterator[tuple[int, psutil.Process]]:
     settings = {
         "ROUTER": f"{HOST}:{own_port}",
         "ROUTER_SOCKET": str(folder / "router"),
-        "ROUTER_MAP": str(CONFIGURATION.with_name("slots.map")),
+        "ROUTER_MAP": str(BEFORE_CELLS.with_name("slots.map")),
         "CELL_0": f"{HOST}:{port}",
         "CELL_1": f"{HOST}:{port}",
     }
-    command = [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)]
+    command = [HAPROXY, "-q", "-db", "-f", str(BEFORE_CELLS)]
     environment = clean_environment() | settings
     with running(command, PROJECT, folder / "router.log", environment) as process:
         until(lambda: answers(f"{HOST}:{own_port}", "/readyz"), "the router does not get ready")

@@ -48,7 +48,7 @@ def measure(stand: Stand) -> list[Figure]:
         query = Figure(f"`XRANGE COUNT {COUNT}` amid them", "µs", "at their end")
         query.measure(ROUNDS, lambda: _queried(log, middle), lambda: _queried(log, end))
     with Log(stand.redis.url, "matches", PATIENCE) as log:
-        _, matches = _filled(log, _matches)
+        _, matches = _filled(log, lambda log, first, end: log.run(MATCHES, first, end))
     return [rides, query, matches]
 
 
@@ -75,10 +75,6 @@ def _rides(log: Log, first: int, end: int) -> None:
         for id_ in range(first + 1, end + 1)
     ]
     log.append(records, first, TERM)
-
-
-def _matches(log: Log, first: int, end: int) -> None:
-    log.run(MATCHES, first, end)
 
 
 def _values(log: Log, place: str) -> float:

@@ -11,11 +11,11 @@ SIGTERM with 143; it leaves no processes, namespaces or files. SIGKILL leaves a 
 """
 
 from lab.arguments import Arguments
+from lab.balancer import HAPROXY
 from lab.cells.books import check
 from lab.cells.drill import Drill
 from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
-from lab.haproxy import HAPROXY
 from lab.network import lacking
 from lab.place import Place, place, verdict
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from demo.embedded.welcome import answers
+from lab.balancer import BEFORE_CELLS, HAPROXY
 from lab.cells.cell import Cell
-from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.network import Host
 from lab.processes import clean_environment, start
 from lab.until import until
@@ -32,7 +32,7 @@ class Router:
         self.address = f"{host.address}:{PORT}"
         self.host = host
         self.map = folder / "slots.map"
-        shutil.copy(CONFIGURATION.with_name("slots.map"), self.map)
+        shutil.copy(BEFORE_CELLS.with_name("slots.map"), self.map)
         self._log = (folder / "router.log").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment = clean_environment() | {
@@ -46,7 +46,7 @@ class Router:
     def start(self) -> None:
         """Return when it sends requests on. Raises TimeoutError."""
         with self.host.entered():
-            self._process = self._run([HAPROXY or "haproxy", "-q", "-db", "-f", str(CONFIGURATION)])
+            self._process = self._run([HAPROXY or "haproxy", "-q", "-db", "-f", str(BEFORE_CELLS)])
         until(lambda: answers(self.address, "/readyz"), "the router does not answer")
 
     def kill(self) -> None:

@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from lab.balancer import HAPROXY
 from lab.entries import exceptions, pages, visits
 from lab.entries.copies import Copy, Outcome
 from lab.entries.pages import Command
-from lab.haproxy import HAPROXY
 from unified_log.process import Parser
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lab.arguments import Arguments
+from lab.balancer import HAPROXY
 from lab.books import played
 from lab.chaos.machines import Disk, enter_own_namespace
 from lab.failover.drill import LIMIT, NEVER, Drill, Seen
-from lab.haproxy import HAPROXY
 from lab.network import lacking, switch
 from lab.place import place, verdict
 from lab.progress import table

@@ -21,8 +21,8 @@ from functools import partial
 
 from demo.embedded import stock
 from lab.arguments import Arguments
+from lab.balancer import HAPROXY
 from lab.books import played
-from lab.haproxy import HAPROXY
 from lab.place import place, verdict
 from lab.stage import Stage
 from lab.upgrade.drill import Drill

@@ -11,7 +11,7 @@ import redis
 from demo.embedded.failures import ServerFailed
 from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import SERVERS
-from lab.chaos.hosts import PATIENCE, RedisHost
+from lab.chaos.hosts import PATIENCE
 from lab.chaos.postgres_pair import ask
 from lab.chaos.redis_pair import client
 from lab.until import until
@@ -50,15 +50,11 @@ def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
         scene.wait(min(AGAIN, left))
     for server in scene.fleet.redises.servers:
         # One that is down restarts without a limit; one that is up confirms that it has none.
-        late, away = "Redis keeps its limit", (redis.RedisError,)
-        until(partial(_has_no_limit, server), late, PATIENCE, away=away)
+        with client(server) as limited:
+            unlimit = partial(limited.config_set, "maxmemory", 0)
+            until(unlimit, "Redis keeps its limit", PATIENCE, away=(redis.RedisError,))
     if not was_limited:
         raise Moot
-
-
-def _has_no_limit(server: RedisHost) -> bool:
-    with client(server) as limited:
-        return bool(limited.config_set("maxmemory", 0))
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:

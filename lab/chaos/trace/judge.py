@@ -83,7 +83,8 @@ class Judge:
         if not terms:
             return
         require(len(terms) == 1 and terms[0].what in "IU", "a leader begins one term")
-        then = replica.with_term(*term_of(terms[0].row))
+        after, name = term_of(terms[0].row)  # in place of one that began at the same ride
+        then = tuple(sorted({**dict(replica.terms), after: name}.items()))
         specified.begins(replica.last_sent, replica.terms, then)
         replica.terms = then
         self.steps["begins"] += 1
@@ -97,7 +98,7 @@ class Judge:
         upto = number(state[0].row, "last_sent_id")
         ids = {number(change.row, "id") for change in records}
         require(replica.terms, "somebody leads")
-        waiting = replica.staged_upto(upto)
+        waiting = sorted(ride for ride in replica.staged if ride.id <= upto)
         gone = [ride for ride in waiting if ride.id in ids]
         require(
             len(gone) == len(ids) and gone[-1].id == upto,

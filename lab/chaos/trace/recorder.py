@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import psycopg
+from psycopg import ClientCursor
 
 from lab.chaos.drifts import prepare
 from lab.chaos.observer import Onlooker
@@ -120,7 +121,11 @@ class Recorder(Onlooker):
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
-        with closing(replicating(self._url())) as making:
+        # It takes no settings and no prepared statements.
+        making = psycopg.connect(  # noqa: TID251
+            self._url(), replication="database", autocommit=True, cursor_factory=ClientCursor
+        )
+        with closing(making):
             _, _, snapshot, _ = one_row(making.execute(MAKE.format(slot)))
             tables = read_tables(connection, snapshot)  # the next command of `making` ends it
         self._recording.write(Life(time.monotonic(), tables))
@@ -154,13 +159,6 @@ class Recorder(Onlooker):
 def connected(url: str) -> psycopg.Connection:
     """It finds `chaos.drifts`, too. Raises psycopg.Error or Unavailable."""
     return database.connect(url, "chaos", search_path="public, chaos")
-
-
-def replicating(url: str) -> psycopg.Connection:
-    """A connection that makes slots, and takes no settings and no prepared statements."""
-    return psycopg.connect(  # noqa: TID251
-        url, replication="database", autocommit=True, cursor_factory=psycopg.ClientCursor
-    )
 
 
 def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list[Row]]:

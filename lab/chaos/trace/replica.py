@@ -49,9 +49,6 @@ class Replica:
         self.rides[ride.id] = ride.distance
         self.drawn = max(self.drawn, ride.id)
 
-    def staged_upto(self, upto: int) -> list[Ride]:
-        return sorted(ride for ride in self.staged if ride.id <= upto)
-
     def send(self, rides: Iterable[int], upto: int) -> None:
         """Note that these rides were sent, in order; last_sent is the last of them."""
         for ride in rides:
@@ -73,10 +70,6 @@ class Replica:
         """Its state counts as many rides. Raises NotAllowed."""
         rides = self.counts[bisect_right(self.sent, total.ride_id)] - len(self.held.get(name, ()))
         require(number(state, "rides") == rides, "a total counts its rides")
-
-    def with_term(self, after: int, name: int) -> Terms:
-        """The terms, if this one began: in place of one that began at the same ride."""
-        return tuple(sorted({**dict(self.terms), after: name}.items()))
 
 
 def opened(life: Life) -> Replica:
