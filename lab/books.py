@@ -29,11 +29,7 @@ def closed(
     onlookers: Sequence[Pauses],
     found: Iterable[str],
 ) -> Evidence:
-    """End the fleet once nothing is left to do; what is, is among the findings.
-
-    `client` opens the log's server; `found` has the drill's own findings. Raises psycopg.Error or
-    Unavailable.
-    """
+    """End the fleet once nothing is left to do; what is, is found. `client` opens the log."""
 
     def is_at_rest() -> bool:
         with closing(stage.connect()) as connection, client() as log:

@@ -67,10 +67,7 @@ def place(name: str, kind: Callable[[Path], P]) -> Iterator[P]:
 
 
 def verdict(at: Place, play: Callable[[], tuple[list[str], str]], again: str = "") -> int:
-    """Play a drill, which returns its findings and a table; print them, and return its status.
-
-    `again` says how to play it again.
-    """
+    """Play a drill, which returns findings and a table; print them; returns its exit status."""
     try:
         findings, table = play()
     except FAILED as reason:

@@ -33,10 +33,7 @@ def start(
 def run(
     command: Sequence[str], environment: dict[str, str], patience: float, folder: Path = PROJECT
 ) -> "subprocess.CompletedProcess[str]":
-    """Run `python -m COMMAND` to its end, or ours; what it says is in `stdout`.
-
-    Raises TimeoutError after `patience` seconds.
-    """
+    """Run `python -m COMMAND` to its end, or ours; `stdout` has its words. Raises TimeoutError."""
     try:
         return subprocess.run(
             [sys.executable, "-m", *command],

@@ -92,10 +92,7 @@ class Stage(Place):
             self.balancer.put_back(name)
 
     def wait_for(self, name: str, before: Set[int] = frozenset()) -> None:
-        """Return when this process is at work, and all others that do the same.
-
-        `before` are their sessions before it was ended: its own may outlast it.
-        """
+        """Return when it is at work, and its like; sessions of `before` may outlast them."""
         late = f"{name} is not at work after {PATIENCE:.0f} s"
         until(lambda: self.is_at_work(name, before), late, PATIENCE, LOOK)
 

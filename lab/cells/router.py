@@ -71,14 +71,11 @@ class Router:
 
 
 class Mover(threading.Thread):
-    """Moves slots back and forth, and kills some of the moves; each is run until it succeeds.
-
-    `busy` is held during a move. Start it on the router's host.
-    """
+    """Moves slots back and forth; each move is run until it succeeds, and some runs are killed."""
 
     def __init__(self, seed: int, router: Router, say: Callable[[str], None]) -> None:
         super().__init__(name="mover", daemon=True)
-        self.busy = threading.Lock()
+        self.busy = threading.Lock()  # held during a move
         self.moves = self.killed = 0
         self.error: str | None = None
         self._took = 1.0  # seconds, of the last move that took one run

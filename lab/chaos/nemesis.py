@@ -35,10 +35,7 @@ class Planned(NamedTuple):
 
 
 def plan(seed: int, seconds: float, kinds: Sequence[str], every: float) -> Iterator[Planned]:
-    """Faults of all `kinds`, each as often as the others, at random moments within `seconds`.
-
-    In a short run they come faster, so that each kind comes at least once, on average.
-    """
+    """Faults of all `kinds`, each as often as the others; in a short run, each once on average."""
     dice, at = random.Random(seed), 0.0
     pause = min(every, TURNS * seconds / len(kinds))
     for round_ in itertools.count():

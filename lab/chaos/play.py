@@ -132,10 +132,7 @@ class Play:
         return time.monotonic() - began
 
     def _play_last_runs(self) -> None:
-        """Run the job in full; then, when what it found is repaired, tamper with what it believes.
-
-        The last run of all must agree. Raises TimeoutError or subprocess.SubprocessError.
-        """
+        """Run the job in full; once all is repaired, tamper with what it believes."""
         if runs := self.scene.runs:
             runs.end()
             self.last_runs.append(runs.play(["--full"]))

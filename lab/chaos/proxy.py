@@ -29,10 +29,7 @@ class Way(Enum):
 
 
 class Proxy:
-    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`, if any.
-
-    New connections lead to whatever `server` is at the time; open ones stay as they are.
-    """
+    """Listens on `port` of 127.0.0.1; new connections lead to the Unix socket `server`, if any."""
 
     def __init__(self, server: Path | None) -> None:
         self.port = 0

@@ -148,10 +148,7 @@ def explore(system: System) -> Result:
 
 
 def comes_to_rest(system: System, s: Any, onward: dict[Any, Any], complete: set[Any]) -> bool:
-    """Whether the most urgent steps lead to a state that is at rest and complete.
-
-    From each state in `complete` they are known to do so. They may lead past the bounds.
-    """
+    """Whether the most urgent steps lead to a complete state at rest, as from all in `complete`."""
     passed: set[Any] = set()
     while s not in complete:
         if s in passed:

@@ -59,11 +59,7 @@ def _standby(scene: Scene, *, waits: bool) -> Iterator[PostgresPair]:
 
 
 def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
-    """A new standby, some rides, a link that fails, a crash, and a promotion.
-
-    While the link is down, a primary that `waits` answers no commit; else it answers commits that
-    will be lost.
-    """
+    """A standby, rides, a cut link, a crash, a promotion; unless it `waits`, commits are lost."""
     rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
     with _standby(scene, waits=waits) as pair:
         scene.wait(rides_for)

@@ -51,10 +51,7 @@ class Message(BytesIO):
 
 
 class Decoder:
-    """Decodes the messages of one stretch of decoding, which names each table before its rows.
-
-    `tables` says which columns are asked for. Raises ValueError where a table is emptied.
-    """
+    """Decodes one stretch, which names each table before its rows; `tables` is what to keep."""
 
     def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
         self._asked = tables

@@ -68,10 +68,7 @@ def moves_last_sent(
     staged: Sequence[Ride],
     gone: Sequence[Ride],
 ) -> None:
-    """The leader of the newest term has `sent` its batch to the log, deletes it and commits.
-
-    The batch has the rides after `after`, and `staged` has the records up to the batch's end.
-    """
+    """The newest term's leader has `sent` its batch, `gone`, of the rides after `after`; it commits."""
     last, (_, term) = gone[-1].id, newest
     rides = tuple(staged)
     mine = Leader(term, after, settled=last)
