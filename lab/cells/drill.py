@@ -15,7 +15,7 @@ from lab.cells.router import Mover, Router
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Restore
 from lab.network import Host, switch
-from lab.progress import Progress
+from lab.progress import progress
 from lab.until import PATIENCE, until
 
 PAUSES = (1.0, 3.0)  # seconds between two faults
@@ -38,7 +38,7 @@ class Drill:
         self.router = Router(folder, Host("router", "10.0.0.2"), self.cells)
         self.clients = Host("clients", "10.0.0.3")
         self.crowd = Crowd(seed, self.router.address, rate)
-        self.say = Progress().say
+        self.say = progress()
         self.mover = Mover(seed, self.router, self.say)
         self.struck: Counter[str] = Counter()
         self.deaths: list[Death] = []

@@ -17,7 +17,7 @@ from lab.failover.node import Node
 from lab.failover.patroni import Postgres
 from lab.failover.sentinel import Redis, client
 from lab.pauses import Pauses, longest
-from lab.progress import Progress
+from lab.progress import progress
 from lab.stage import Stage
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME
@@ -51,7 +51,7 @@ class Drill:
         self._clusters: tuple[Cluster, ...] = (self._postgres, self._redis)
         self.seen: list[Seen] = []
         self._stage, self._rate, self._journal = stage, rate, Journal()
-        self._say = Progress().say
+        self._say = progress()
 
     def run(self) -> Evidence:
         self._start()

@@ -69,7 +69,9 @@ class System:
     def __init__(self, broken: str = "", **bounds: int) -> None:
         """`bounds` are the greatest values of fields of a state; `broken` names a sabotage."""
         self.broken, self.bounds = broken, bounds
-        steps = [step for _, step in inspect.getmembers(type(self), is_told)]
+        methods: list[Step]
+        methods = [method for _, method in inspect.getmembers(type(self), inspect.isfunction)]
+        steps = [method for method in methods if not (method.__doc__ or ".").endswith(".")]
         steps.sort(key=lambda step: step.__code__.co_firstlineno)
         self.steps = {step: names_of(step) for step in steps}
         self.quiet = {step: self.steps[step] for step in steps if step not in self.by_chance}
@@ -97,10 +99,6 @@ class System:
     def onward(self, s: Any) -> Any:
         """The state after the most urgent step that is not by chance; None where there is none."""
         return next((then for _, _, then in self.ways(s, self.quiet)), None)
-
-
-def is_told(method: Any) -> bool:
-    return inspect.isfunction(method) and not (method.__doc__ or ".").endswith(".")
 
 
 def names_of(step: Step) -> list[str]:

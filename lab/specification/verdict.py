@@ -49,7 +49,9 @@ class Verdict:
         looks = {n for n in numbers if everything or not self.trusted or n in held}
         looks |= {*numbers[-1:], *((t.position - 1) // BLOCK for t in said.totals)}
         self.theirs = tuple(self.block(n, said.warehouse, n in looks) for n in numbers)
-        self.mine = tuple(self.block(n, self._cut, n in looks) for n in numbers)
+        ends = zip(cut(said.postgres), said.warehouse, strict=False)
+        ours = tuple(mine[: len(theirs)] for mine, theirs in ends)
+        self.mine = tuple(self.block(n, ours, n in looks) for n in numbers)
         self.old = sum(map(len, said.warehouse))
         self.fresh = said.postgres[self.old :]
         self.sides = self._sides()
@@ -62,11 +64,6 @@ class Verdict:
         self.wrong = [each for each in said.totals if self.off(each) != (0, 0)]
         self.resets = self._resets()
         self.findings = self._findings()
-
-    @property
-    def _cut(self) -> Blocks:
-        ends = zip(cut(self.said.postgres), self.said.warehouse, strict=False)
-        return tuple(mine[: len(theirs)] for mine, theirs in ends)
 
     def block(self, number: int, of: Blocks, looks: bool) -> Rides:
         """One at which nobody looks is what the ledger says."""

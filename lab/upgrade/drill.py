@@ -16,7 +16,7 @@ from lab.chaos.evidence import Evidence, Journal
 from lab.chaos.hosts import PostgresHost, RedisHost, keep
 from lab.pauses import Pauses
 from lab.processes import run
-from lab.progress import Progress
+from lab.progress import progress
 from lab.stage import APIS, ORDER, PATIENCE, Stage
 from lab.until import until
 from lab.upgrade.releases import Releases
@@ -32,7 +32,7 @@ class Drill:
     """A fleet of the last release under load. Methods raise ServerFailed or TimeoutError."""
 
     def __init__(self, stage: Stage, releases: Releases, seed: int, rate: float) -> None:
-        self.progress = Progress()
+        self._say = progress()
         self.steps: list[Step] = []
         self.found: list[str] = []  # a sentence each
         self._stage, self._releases = stage, releases
@@ -84,7 +84,7 @@ class Drill:
     @contextmanager
     def _step(self, name: str, seconds: float, restarts: int = 0) -> Iterator[None]:
         """Note what the block costs, and the rest of the step's time."""
-        self.progress.say(name)
+        self._say(name)
         step, began, refused = Step(name, restarts), time.monotonic(), len(self._crowd.refused)
         self.steps.append(step)
         try:
@@ -132,7 +132,7 @@ class Drill:
             self._stage.balancer.put_back(name)
 
     def _books(self) -> Evidence:
-        self.progress.say("waiting until everything is counted and delivered")
+        self._say("waiting until everything is counted and delivered")
         self._crowd.end()
         client = partial(redis.Redis.from_url, self._redis.url)
         return closed(self._stage, self._journal, client, [self._pauses], self.found)

@@ -68,7 +68,7 @@ def moves_last_sent(
     staged: Sequence[Ride],
     gone: Sequence[Ride],
 ) -> None:
-    """The newest term's leader has `sent` its batch, `gone`, of the rides after `after`; it commits."""
+    """The newest term's leader has `sent` its batch, `gone`, from `after` on, and commits."""
     last, (_, term) = gone[-1].id, newest
     rides = tuple(staged)
     mine = Leader(term, after, settled=last)
