@@ -39,9 +39,8 @@ P = TypeVar("P", bound=Place)
 def place(name: str, kind: Callable[[Path], P]) -> Iterator[P]:
     """That of the drill `name`, while the block lasts; then all that runs there is ended.
 
-    SIGINT and SIGTERM end the block, too, with the status 130 or 143; and what can never start
-    here, with its reason. The folder is removed after such an end, or if the block sets `keep` to
-    False.
+    SIGINT and SIGTERM end the block, too, with the status 130 or 143; and NeverStarts, with its
+    reason. The folder is removed after such an end, or if the block sets `keep` to False.
     """
     # SIGINT too: a shell has the programs that it starts in the background ignore it.
     for each in SIGNALS:

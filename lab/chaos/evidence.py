@@ -43,8 +43,7 @@ class Restore(NamedTuple):
     """Postgres was killed at `killed` and restored from a backup that began at `began`.
 
     Of a cell, `killed` is later: when all cells had forgotten the keys of its lost rides. Both are
-    on the monotonic clock. The backup has all that was committed before it began. A promoted
-    standby counts as a backup that began when it was cut off, also if it lagged.
+    on the monotonic clock. A promoted standby counts as a backup that began when it was cut off.
     """
 
     began: float
@@ -57,9 +56,8 @@ class Restore(NamedTuple):
     def may_undo(self, answer: Answer | Rated) -> bool:
         """Whether the old server may have committed what was answered after the backup began.
 
-        A request that was sent after that server had ended was served by the restored one. One sent
-        earlier may have been served by either, whenever its answer came: the API may have been
-        stopped between the old server's answer and its own.
+        One sent later was served by the restored server; one sent earlier by either, whenever its
+        answer came: the API may have been stopped between the old server's answer and its own.
         """
         was_under_way = answer.sent < self.killed and answer.came > self.began
         return self.is_about(answer) and was_under_way

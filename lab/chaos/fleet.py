@@ -39,10 +39,9 @@ LONGEST_LOG = 1000  # entries
 TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
 
-# The demo's fault rates, and tighter limits: batches are small, so there are many; the log outgrows
-# its cap while a consumer is stopped; within seconds, a stopped leader is replaced, and a stopped
-# worker's leases run out. A receiver that is away for seconds, or workers that are killed, make no
-# dead letters.
+# The demo's fault rates, and tighter limits: batches are small; the log outgrows its cap while a
+# consumer is stopped; within seconds, a stopped leader is replaced, and a stopped worker's leases
+# run out. A receiver that is away for seconds, or workers that are killed, make no dead letters.
 RATE = 60.0  # rides a second, for which these limits are chosen
 SETTINGS = {
     "CRASH_RATE": "0.1",

@@ -60,11 +60,9 @@ class Disk:
 class Clock:
     """The clock of one process, or of one server, kept in a file of `folder`.
 
-    A small preloaded library replaces the functions that tell the time of day. The monotonic clock
-    stays right, as on a machine whose time of day is set.
-
-    To follow such changes, libfaketime 0.9.10 reads its file at each call, which takes 3.8 us and
-    not 0.06: Redis 6.2 does a fourth as many XADD.
+    A preloaded library replaces what tells the time of day. The monotonic clock stays right. To
+    follow such changes, libfaketime 0.9.10 reads its file at each call, which takes 3.8 us and not
+    0.06: Redis 6.2 does a fourth as many XADD.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

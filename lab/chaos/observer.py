@@ -57,9 +57,8 @@ class Onlooker(threading.Thread):
 class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended.
 
-    It reports each entry once. Where the last entry that it read is gone, it reads the log from the
-    beginning: a replica was promoted, or entries were cut off, flushed or trimmed. Ids alone do not
-    show this: they contain the time, and after a clock was ahead, later entries reuse ids.
+    It reports each entry once. Where the last one that it read is gone, it reads the log from the
+    beginning. Ids alone do not show this: after a clock was ahead, later entries reuse them.
     """
 
     def __init__(self, url: Callable[[], str], stream: str, tell: Callable[[Told], None]) -> None:

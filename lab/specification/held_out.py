@@ -2,9 +2,8 @@
 
 It assumes a correct log: a reader gets as far as `sent` and misses nothing, as `core` says. What is
 read and what is healed is the same here. Two processes may have the reader's name, and any of them
-may crash, or hang, before each of its steps.
-
-Each record adds a digit of its own, in base four, so a sum shows how often it has each of them.
+may crash, or hang, before each of its steps. Each record adds a digit of its own, in base four, so
+a sum shows how often it has each of them.
 
 A person has a record tried again, or drops it, at any time. A reset, of which a reconciliation says
 the sum up to a position, and a recount make the state anew, whatever the handler would refuse.

@@ -1,8 +1,7 @@
 """The nightly judge and its witnesses, one of whom somebody alters.
 
 `verdict` has its rules. A run decides and commits to the warehouse in one step, to Postgres in
-another, since it may crash in between. Consumers count from the log, which nobody alters here: the
-core is about that.
+another, since it may crash in between. Consumers count from the log, which nobody alters here.
 
 The truth is the rides as they were taken, until a person approves what Postgres says instead. A
 repair that leads to anything else is `wrong`, and so is a warehouse that gets fewer rides than were

@@ -80,8 +80,7 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
 def freeze(scene: Scene, dice: random.Random) -> str:
     """The primary is frozen, and its synchronous standby is promoted.
 
-    The frozen one's kernel goes on taking connections and acknowledging. It is killed some seconds
-    after the promotion: until then no connection is closed.
+    The frozen one's kernel goes on acknowledging. It is killed some seconds after the promotion.
     """
     rides_for, before, after = dice.uniform(0, 2), dice.uniform(0, 3), dice.uniform(2, 8)
     with _standby(scene, waits=True) as pair:

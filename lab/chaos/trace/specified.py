@@ -1,9 +1,8 @@
 """Maps the steps of a recording to transitions of the specification; only this module knows it.
 
-The specification's states are small. So each step gets a *window*: a state with only the rides,
-terms and entries that the step can touch. The specification's own function, with its guards, makes
-the transition in the window, and the result must be what was recorded. Its invariants must hold in
-the window, too. A window is as large as the step's batch, or as the gap that it heals.
+Each step gets a *window*: a small state, with only the rides, terms and entries that the step can
+touch. The specification's own function, with its guards, makes the transition in the window, and
+the result must be what was recorded. Its invariants must hold there, too.
 
 Distances are millimetres; an entry's id and a term's name are numbers.
 """
