@@ -12,7 +12,7 @@ from lab.chaos.books import check
 from lab.chaos.books.clients import double, lost
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, is_settled
-from lab.chaos.evidence import Evidence, Journal, read_final_state
+from lab.chaos.evidence import Evidence, read_final_state
 from lab.pauses import Pauses
 from lab.place import FAILED
 from lab.stage import Stage
@@ -23,11 +23,7 @@ SETTLE_LIMIT = 300.0  # seconds until all is counted and delivered; receipts are
 
 
 def closed(
-    stage: Stage,
-    journal: Journal,
-    client: Callable[[], redis.Redis],
-    onlookers: Sequence[Pauses],
-    found: Iterable[str],
+    stage: Stage, client: Callable[[], redis.Redis], onlookers: Sequence[Pauses]
 ) -> Evidence:
     """End the fleet once nothing is left to do; what is, is found. `client` opens the log."""
 
@@ -41,8 +37,8 @@ def closed(
     settled_at = time.monotonic()
     for onlooker in onlookers:
         onlooker.end()
-    services = stage.services
-    found = [*found, *services.end(), *logs.said(services), *journal.troubles]
+    services, journal = stage.services, stage.journal
+    found = [*stage.found, *services.end(), *logs.said(services), *journal.troubles]
     found += filter(None, (onlooker.error for onlooker in onlookers))
     with closing(stage.connect()) as connection:
         found += broken(connection, WHEN_SETTLED)

@@ -13,6 +13,7 @@ import psycopg
 
 from demo.embedded.welcome import answers
 from lab.balancer import HOST, Balancer
+from lab.chaos.evidence import Journal
 from lab.chaos.fleet import COMMANDS, CONSUMERS, RATINGS, READERS, RECEIPTS, ROLLUPS, STREAMERS
 from lab.chaos.receiver import Receiver
 from lab.chaos.service import Service, Services
@@ -49,6 +50,8 @@ class Stage(Place):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.receiver = Receiver()
+        self.journal = Journal()  # of the drill's clients
+        self.found: list[str] = []  # by the drill: a sentence each
         self.services = Services()
         # Of every process; a drill adds DATABASE_URL and REDIS_URL.
         self.settings = {

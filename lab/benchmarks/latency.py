@@ -42,6 +42,7 @@ COMMIT = "UPDATE by_hand SET position = position + 1"
 
 Milliseconds = list[float]
 Ride = tuple[int, float]  # its id, and when it was answered
+Counted = Iterator[tuple[float, float]]  # when each ride was answered, and its milliseconds
 
 
 def measure(stand: Stand) -> list[Figure]:
@@ -81,11 +82,10 @@ def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:
 
 def steadily(
     port: int, connection: psycopg.Connection, rate: float, seconds: float, poll: float = POLL
-) -> Iterator[tuple[float, float]]:
+) -> Counted:
     """Post so many rides a second, on average, each when it is due and a client is free.
 
-    Yields the second in which each was answered, and the milliseconds to both totals. Raises
-    TimeoutError if one gets lost.
+    Yields the second in which each was answered. Raises TimeoutError if one gets lost.
     """
     under_way: list[Ride] = []
     asking: dict[int, load.KeepAlive] = {}  # by descriptor
@@ -112,9 +112,7 @@ def steadily(
                 look_at = time.perf_counter() + poll
 
 
-def _counted(
-    under_way: list[Ride], connection: psycopg.Connection
-) -> Iterator[tuple[float, float]]:
+def _counted(under_way: list[Ride], connection: psycopg.Connection) -> Counted:
     """Take the rides that are in both totals off the heap. Raises TimeoutError if one gets lost."""
     counted, now = fleet.counted(connection), time.perf_counter()
     while under_way and under_way[0][0] <= counted:

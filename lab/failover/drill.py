@@ -12,7 +12,7 @@ import migrations
 from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
-from lab.chaos.evidence import Evidence, Journal
+from lab.chaos.evidence import Evidence
 from lab.failover.node import Node
 from lab.failover.patroni import Postgres
 from lab.failover.sentinel import Redis, client
@@ -50,7 +50,7 @@ class Drill:
         self._postgres, self._redis = Postgres(folder, programs), Redis(folder)
         self._clusters: tuple[Cluster, ...] = (self._postgres, self._redis)
         self.seen: list[Seen] = []
-        self._stage, self._rate, self._journal = stage, rate, Journal()
+        self._stage, self._rate = stage, rate
         self._say = progress()
 
     def run(self) -> Evidence:
@@ -60,7 +60,7 @@ class Drill:
         self._say("waiting until everything is counted and delivered")
         self._crowd.end()
         log = client(self._whole(self._redis))
-        return closed(self._stage, self._journal, lambda: log, [*self._onlookers.values()], ())
+        return closed(self._stage, lambda: log, [*self._onlookers.values()])
 
     def _start(self) -> None:
         for node in (*self._postgres.nodes, *self._redis.nodes):
@@ -74,7 +74,7 @@ class Drill:
         migrations.upgrade(self._postgres.url())
         self._stage.settings |= {"DATABASE_URL": self._postgres.url(), "REDIS_URL": self._redis.url}
         self._stage.start()
-        self._crowd = Crowd(0, self._stage.balancer.port, self._rate, self._journal, AWAY)
+        self._crowd = Crowd(0, self._stage.balancer.port, self._rate, self._stage.journal, AWAY)
         # A replica shows what it has applied, so the next primary has seen the totals all along.
         nodes = self._postgres.nodes
         self._onlookers = {node.name: Pauses(partial(self._postgres.url, node)) for node in nodes}
@@ -120,4 +120,4 @@ class Drill:
         return all(max(each, default=since) > since for each in moves)
 
     def _answered(self) -> list[float]:
-        return sorted(answer.came for ask in self._journal.asks for answer in ask.answers)
+        return sorted(answer.came for ask in self._stage.journal.asks for answer in ask.answers)

@@ -12,7 +12,7 @@ import redis
 from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
-from lab.chaos.evidence import Evidence, Journal
+from lab.chaos.evidence import Evidence
 from lab.chaos.hosts import PostgresHost, RedisHost, keep
 from lab.pauses import Pauses
 from lab.processes import run
@@ -34,9 +34,7 @@ class Drill:
     def __init__(self, stage: Stage, releases: Releases, seed: int, rate: float) -> None:
         self._say = progress()
         self.steps: list[Step] = []
-        self.found: list[str] = []  # a sentence each
         self._stage, self._releases = stage, releases
-        self._journal = Journal()
         self._postgres = PostgresHost(stage.folder / "data", stage.folder / "run")
         self._redis = RedisHost(stage.folder / "log", stage.folder / "run")
         self._seed, self._rate = seed, rate
@@ -71,7 +69,7 @@ class Drill:
         self._migrate(self._releases.last)
         stage.start(self._releases.last)
         self._pauses = Pauses(lambda: self._postgres.url)
-        self._crowd = Crowd(self._seed, stage.balancer.port, self._rate, self._journal, AWAY)
+        self._crowd = Crowd(self._seed, stage.balancer.port, self._rate, self._stage.journal, AWAY)
         self._pauses.start()
         self._crowd.start()
         time.sleep(WARM_UP)
@@ -95,7 +93,7 @@ class Drill:
             step.seconds = ended - began
             step.refused = self._crowd.refused[refused:]
             step.pauses = self._pauses.longest(began, ended)
-            answers = [answer.came for ask in self._journal.asks for answer in ask.answers]
+            answers = [answer.came for ask in self._stage.journal.asks for answer in ask.answers]
             step.rides = sum(began < came < ended for came in answers)
 
     def _migrate(self, tree: Path) -> None:
@@ -112,7 +110,7 @@ class Drill:
         """The last release's tools work on the newer schema, too."""
         told = run(["watch.status"], self._stage.settings, PATIENCE, tree)
         if told.returncode not in CAN_TELL:
-            self.found.append(f"make status of the last release: {told.stdout.strip()}")
+            self._stage.found.append(f"make status of the last release: {told.stdout.strip()}")
 
     def _is_not_served(self, name: str) -> None:
         """A process of the last release says so in a line, and waits; the newer one comes back."""
@@ -124,7 +122,9 @@ class Drill:
         late = f"{name} of the last release does not say that it is no longer served"
         until(service.says(NOT_SERVED), late)
         if self._stage.is_at_work(name):
-            self.found.append(f"{name} of the last release is at work, and is no longer served")
+            self._stage.found.append(
+                f"{name} of the last release is at work, and is no longer served"
+            )
         service.tree = tree
         service.end_by(signal.SIGTERM)
         self._stage.wait_for(name)
@@ -135,4 +135,4 @@ class Drill:
         self._say("waiting until everything is counted and delivered")
         self._crowd.end()
         client = partial(redis.Redis.from_url, self._redis.url)
-        return closed(self._stage, self._journal, client, [self._pauses], self.found)
+        return closed(self._stage, client, [self._pauses])

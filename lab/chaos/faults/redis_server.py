@@ -13,6 +13,8 @@ from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import READERS
 from lab.chaos.redis_pair import RedisPair
 
+Promote = Callable[[RedisPair], None]
+
 
 @contextmanager
 def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
@@ -99,9 +101,7 @@ def split(scene: Scene, dice: random.Random) -> str:
     return "redis"
 
 
-def _promote_one_behind(
-    scene: Scene, dice: random.Random, promote: Callable[[RedisPair], None]
-) -> None:
+def _promote_one_behind(scene: Scene, dice: random.Random, promote: Promote) -> None:
     """Promote a replica that lags; the old primary follows it, and drops what it lacks."""
     behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
     with held(pair.busy):

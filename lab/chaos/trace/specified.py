@@ -18,7 +18,8 @@ from unified_log.log import LARGEST_ID
 __all__ = ["Database", "Entry", "Ride", "Total"]  # of the specification
 
 CORE = Core()
-Terms = tuple[tuple[int, int], ...]  # after, name
+Term = tuple[int, int]  # after, name
+Terms = tuple[Term, ...]
 
 
 class NotAllowed(Exception):
@@ -61,11 +62,7 @@ def begins(last_sent: int, terms: Terms, then: Terms) -> None:
 
 
 def moves_last_sent(
-    after: int,
-    newest: tuple[int, int],
-    sent: Sequence[Entry],
-    staged: Sequence[Ride],
-    gone: Sequence[Ride],
+    after: int, newest: Term, sent: Sequence[Entry], staged: Sequence[Ride], gone: Sequence[Ride]
 ) -> None:
     """The newest term's leader has `sent` its batch, `gone`, from `after` on, and commits."""
     last, (_, term) = gone[-1].id, newest
