@@ -38,10 +38,7 @@ def require(allowed: T | None) -> T:
 
 
 def named(items: Iterable[Any], name: int) -> Any:
-    for item in items:
-        if item.name == name:
-            return item
-    raise Refused
+    return require(next((item for item in items if item.name == name), None))
 
 
 def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:

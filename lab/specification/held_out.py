@@ -27,8 +27,6 @@ class HeldOut(Value, frozen=True):
 
 
 class Process(Value, frozen=True):
-    """What one knows until its next step."""
-
     name: int
     at: int = 0  # where it stands, as far as it knows
     most: int = BATCH  # records that its next transaction may take

@@ -1,14 +1,29 @@
-"""Faults of a handler: for a while, a total's state refuses some rides, which it must hold out."""
+"""Faults in tables: drifts, which the nightly job has to find, and rides that a total refuses."""
 
 import random
 from contextlib import closing, suppress
+from functools import partial
 
 from lab.chaos import refusals
-from lab.chaos.drifts import AWAY
-from lab.chaos.faults.scene import AGAIN, Moot, Scene, moot_if_away
+from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL, make
+from lab.chaos.faults.scene import AGAIN, Fault, Moot, Scene, moot_if_away
 from lab.chaos.fleet import CONSUMERS
 
 LONGEST = 6.0  # seconds
+
+
+def _drift(kind: str, scene: Scene, dice: random.Random) -> str:
+    """Make a drift on a victim that has none; wait for one, or for Postgres, if need be."""
+    for _ in scene.tries() if scene.runs else ():
+        with suppress(*AWAY), scene.drifting, closing(scene.fleet.connect()) as connection:
+            if drift := make(connection, kind, dice):
+                return drift
+    raise Moot
+
+
+wrong_total: Fault = partial(_drift, TOTAL)  # a millimetre too much
+wrong_minute: Fault = partial(_drift, MINUTE)  # a ride, or a millimetre, too much
+lost_outcome: Fault = partial(_drift, OUTCOME)  # of a receipt
 
 
 def refuse(scene: Scene, dice: random.Random) -> str:
