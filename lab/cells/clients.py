@@ -9,20 +9,15 @@ import json
 import random
 import time
 from collections import Counter
-from contextlib import ExitStack
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import aiohttp
-from anyio.from_thread import start_blocking_portal
 
-from lab.chaos.clients import read
+from lab.chaos.clients import Clients, read
 from lab.chaos.evidence import Ask, Journal
-from lab.network import Host
-from lab.until import PATIENCE
 from rocket_rides.cells import CELL_SIZE
 
-TIMEOUT = 4.0  # seconds
 # Of the requests: a new ride, one that was asked for before, a look at a ride, a ride of no cell.
 SHARES = {"new": 50, "again": 42, "look": 7, "nowhere": 1}
 KEYED = 0.8  # of the new rides
@@ -44,45 +39,24 @@ class Reply(NamedTuple):
     sent: float  # when its request was, on the monotonic clock
 
 
-class Crowd:
+class Crowd(Clients):
     """Sends `rate` requests a second, on average, to the router at `address`."""
 
     def __init__(self, seed: int, address: str, rate: float) -> None:
-        self.journal = Journal()
+        super().__init__(Journal())
         self.looks: list[Look] = []
         self.refused: set[Decimal] = set()  # rides without a key that were said not to be taken
         self.replies: Counter[str] = Counter()
         self._url, self._rate = f"http://{address}/rides", rate
         self._dice = random.Random(f"{seed}/clients")
-        self._ending = asyncio.Event()
-        self._exits = ExitStack()
 
-    def start(self, host: Host) -> None:
-        with host.entered():  # the thread of the portal is there, too
-            self._portal = self._exits.enter_context(start_blocking_portal())
-            self._playing = self._portal.start_task_soon(self._play)
-        self._exits.callback(self._playing.cancel)
-
-    def end(self) -> None:
-        """Ask for no more rides; return when all with a key are answered, or PATIENCE is over."""
-        self._portal.call(self._ending.set)
-        self._playing.result()
-
-    def stop(self) -> None:
-        self._exits.close()
-
-    async def _play(self) -> None:
-        time_out = aiohttp.ClientTimeout(total=TIMEOUT)
-        async with (
-            aiohttp.ClientSession(timeout=time_out) as self._api,
-            asyncio.TaskGroup() as requests,
-        ):
+    async def _ask_for_rides(self) -> None:
+        async with asyncio.TaskGroup() as requests:
             while not self._ending.is_set():
                 await self._pause()
                 [kind] = self._dice.choices([*SHARES], [*SHARES.values()])
                 requests.create_task(self._request(kind))
-            give_up_at = time.monotonic() + PATIENCE
-            while time.monotonic() < give_up_at and (ask := self._unanswered()):
+            while time.monotonic() < self._give_up_at and (ask := self._unanswered()):
                 await self._pause()
                 requests.create_task(self._post(ask))
 

@@ -63,7 +63,8 @@ class Drill:
         self._began = time.monotonic()
         with self.router.host.entered():
             self.mover.start()
-        self.crowd.start(self.clients)
+        with self.clients.entered():  # the thread that it starts is there, too
+            self.crowd.start()
         for kind in self._plan(seconds):
             self.struck[kind] += 1
             self.say(self._faults[kind]())

@@ -50,18 +50,11 @@ class Refused(NamedTuple):
     why: str
 
 
-class Crowd:
-    """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
+class Clients:
+    """They ask for rides in a thread of their own, as the journal notes."""
 
-    def __init__(
-        self, seed: int, port: int, rate: float, journal: Journal, away: Container[int] = (503,)
-    ) -> None:
-        """`away` is what may be answered where nobody can take a request."""
-        number = max(FEWEST, math.ceil(rate / BUSIEST))
-        self.refused: list[Refused] = []  # each is tried again
-        self._names = [f"{seed}/{n}" for n in range(number)]
-        self._rate = rate / number  # of each
-        self._port, self._journal, self._away = port, journal, away
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
         self._exits = ExitStack()
@@ -69,24 +62,49 @@ class Crowd:
     def start(self) -> None:
         self._portal = self._exits.enter_context(start_blocking_portal())
         self._playing = self._portal.start_task_soon(self._play)
+        self._exits.callback(self._playing.cancel)
 
     async def _play(self) -> None:
         time_out = aiohttp.ClientTimeout(total=TIMEOUT)
         async with aiohttp.ClientSession(timeout=time_out) as self._api:
-            await asyncio.gather(*map(self._client, self._names))
+            await self._ask_for_rides()
+
+    async def _ask_for_rides(self) -> None:
+        raise NotImplementedError
 
     def end(self) -> None:
         """Return when what was asked for is answered or given up. Raises a client's error."""
         self._give_up_at = time.monotonic() + PATIENCE
         self._portal.call(self._ending.set)
         self._playing.result()
+        self.stop()
+
+    def stop(self) -> None:
         self._exits.close()
+
+
+class Crowd(Clients):
+    """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
+
+    def __init__(
+        self, seed: int, port: int, rate: float, journal: Journal, away: Container[int] = (503,)
+    ) -> None:
+        """`away` is what may be answered where nobody can take a request."""
+        super().__init__(journal)
+        number = max(FEWEST, math.ceil(rate / BUSIEST))
+        self.refused: list[Refused] = []  # each is tried again
+        self._names = [f"{seed}/{n}" for n in range(number)]
+        self._rate = rate / number  # of each
+        self._port, self._away = port, away
+
+    async def _ask_for_rides(self) -> None:
+        await asyncio.gather(*map(self._client, self._names))
 
     async def _client(self, name: str) -> None:
         dice = random.Random(name)
         again: deque[Ask] = deque()  # rides to post once more, in the order of their answers
         while not await self._ends_within(dice.expovariate(self._rate)):
-            ask = self._journal.ask(name)
+            ask = self.journal.ask(name)
             await self._misbehave(ask, dice)
             if not ask.given_up:
                 await self._post(ask)
@@ -138,8 +156,8 @@ class Crowd:
             content, sent = answered
             if given := json.loads(content).get("rating"):
                 ask.rated.append(Rated(ride, given["stars"], sent, time.monotonic()))
-            elif not self._journal.restores:
-                self._journal.troubles.append(f"{what} was answered with {content}")
+            elif not self.journal.restores:
+                self.journal.troubles.append(f"{what} was answered with {content}")
 
     async def _until_answered(
         self, ask: Ask, path: str, data: Mapping[str, str], what: str, good: Container[int]
@@ -159,7 +177,7 @@ class Crowd:
                 said = f"{status}: {content[:200]}"
                 self.refused.append(Refused(time.monotonic(), said))
                 if status not in self._away:
-                    self._journal.troubles.append(f"{what} was answered with {said}")
+                    self.journal.troubles.append(f"{what} was answered with {said}")
                     if status < 500:
                         return None
             if time.monotonic() > self._give_up_at:
