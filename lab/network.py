@@ -49,7 +49,6 @@ class Host:
             _enter(self._switch)
 
     def cut_off(self) -> None:
-        """Pull its cable."""
         _ip("link", "set", self._cable, "down")
 
     def join(self) -> None:

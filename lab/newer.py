@@ -22,7 +22,6 @@ def upgrade() -> None:
 
 
 def newest(tree: Path) -> int:
-    """The newest revision of a source tree's schema."""
     return max(int(path.name[:4]) for path in tree.glob("migrations/versions/[0-9]*.py"))
 
 
@@ -42,7 +41,6 @@ class Release:
         return self.add(f"{number:04}_newer.py", text)
 
     def add(self, name: str, text: str) -> Self:
-        """Add a file of a revision, such as "0012_tips.py"."""
         (self.folder / "migrations/versions" / name).write_text(text)
         return self
 

@@ -46,7 +46,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def side_by_side(where: str, parent: Path | None) -> Figure:
-    """Rides of both at once, beside those of either while the other is idle."""
     name, goal = f"Rides, two cells, a core each, {where}", Goal("ratio", ">=", 1.9)
     figure = Figure(name, "rides/s", "one of them alone", goal)
     with _cell(0, parent) as first, _cell(1, parent) as second:

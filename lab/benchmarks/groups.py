@@ -5,10 +5,8 @@ stream by programs in Ruby, and ten consumers of one group read them with COUNT 
 acknowledge them, all on a small machine of two cores with the server. This repeats it in Python
 with ten processes (threads would wait for each other's interpreter), once by our group reader and
 once, as its limit, by redis-py alone; then with a million entries pending of a consumer that is
-gone, and, as the fleet runs, with each append and each delivery on disk before its answer.
-
-The published programs stamped an entry as they sent it, so the distribution counts from there, too.
-What the producer was late for is shown by a figure that counts from when an entry was due.
+gone, and, as the fleet runs, with each append and each delivery on disk before its answer. As the
+published programs did, it counts from when an entry was sent; one figure, from when it was due.
 """
 
 from bisect import bisect_left

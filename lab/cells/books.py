@@ -14,8 +14,6 @@ Findings = Iterator[str]
 
 @dataclass
 class Books:
-    """What the clients saw, and what each cell, by its number, has in the end."""
-
     asks: list[Ask]
     finals: dict[int, FinalState]
     restores: list[Restore]

@@ -6,6 +6,7 @@ from statistics import median, quantiles
 from lab.cells.books import Books
 from lab.cells.drill import CALM, DEAD, Drill
 from lab.chaos.books import clients
+from lab.chaos.outcome import counted
 from rocket_rides.cells import CELL_SIZE
 
 SLICE = 2.0  # seconds
@@ -19,8 +20,8 @@ def table(drill: Drill, books: Books) -> str:
         "rides asked for": f"{len(books.asks):,}, {keyed:,} of them with a key",
         "rides answered": f"{answered:,}",
         "rides in each cell": ", ".join(f"{len(one.rides):,}" for one in books.finals.values()),
-        "answers": _counted(drill.crowd.replies),
-        "faults": _counted(drill.struck),
+        "answers": counted(drill.crowd.replies.elements()),
+        "faults": counted(drill.struck.elements()),
         "moves of slots": f"{drill.mover.moves}, killed {drill.mover.killed} times",
         "undone by restores": f"{clients.undone(books.evidence):,}",
         "lost": f"{len(clients.lost(books.evidence))}",
@@ -28,10 +29,6 @@ def table(drill: Drill, books: Books) -> str:
         "a neighbour's p99": _neighbours(drill, books),
     }
     return "\n".join(f"{name:<20} | {figure}" for name, figure in figures.items())
-
-
-def _counted(kinds: dict[str, int]) -> str:
-    return ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
 
 
 def _neighbours(drill: Drill, books: Books) -> str:

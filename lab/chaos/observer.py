@@ -35,9 +35,10 @@ class Onlooker(threading.Thread):
 
     error = ""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, url: Callable[[], str] = str) -> None:
         super().__init__(name=name, daemon=True)
         self.ending = threading.Event()
+        self._url = url  # of the server that it looks at
 
     def run(self) -> None:
         try:
@@ -62,8 +63,8 @@ class LogReader(Onlooker):
     """
 
     def __init__(self, url: Callable[[], str], stream: str, tell: Callable[[Told], None]) -> None:
-        super().__init__("log reader")
-        self._url, self._stream = url, stream
+        super().__init__("log reader", url)
+        self._stream = stream
         self._tell = tell  # takes each well-formed entry
         self._last: Entry | None = None
         self._noted: set[tuple[str, Record]] = set()
@@ -94,7 +95,6 @@ class LogReader(Onlooker):
         return bool(found)
 
     def _goes_on(self, log: Log) -> bool:
-        """Whether the last entry that was read still exists, asked after the next were read."""
         last = self._last
         if last is None:
             return True

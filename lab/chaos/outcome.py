@@ -25,10 +25,8 @@ def judged(play: Play) -> tuple[list[str], str]:
     evidence = collected(play)
     found = check(evidence)
     if play.recovery > play.options.recovery:
-        found.append(
-            f"after the last fault it took {play.recovery:.1f} s until rides were counted, "
-            f"but may take only {play.options.recovery:.0f} s"
-        )
+        took = f"after the last fault it took {play.recovery:.1f} s until rides were counted"
+        found.append(f"{took}, but may take only {play.options.recovery:.0f} s")
     verdict = judge(lambda: read(play.trace), LONGEST_LOG)
     replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)
     replacements += len(play.nemesis.failures)  # a fault that failed may have replaced it, too
@@ -104,4 +102,6 @@ def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
 
 
 def counted(kinds: Iterable[str]) -> str:
-    return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items())) or "none"
+    return (
+        ", ".join(f"{kind} {count:,}" for kind, count in sorted(Counter(kinds).items())) or "none"
+    )

@@ -137,8 +137,9 @@ class Tampering:
         newest = max(ledgers, key=lambda file: file.stat().st_mtime_ns)
         ledger = json.loads(newest.read_bytes())
         rides, metres = ledger["total"]
-        ledger["total"] = [rides, _one_more(metres)]
-        ledger["blocks"][-1]["distance"] = _one_more(ledger["blocks"][-1]["distance"])
+        ledger["total"] = [rides, str(Decimal(metres) + 1)]
+        block = ledger["blocks"][-1]
+        block["distance"] = str(Decimal(block["distance"]) + 1)
         newest.write_text(json.dumps(ledger))
         run = self._reconcile(LEDGER, AGREED)
         if "its ledger was altered" not in run.said:
@@ -161,7 +162,3 @@ class Tampering:
     def _finds(self, run: Run, sentence: str) -> None:
         what = f"{run}, after tampering with the {run.tampered}, {sentence}"
         self.found.append(f"{what}: {run.said[-500:]}")
-
-
-def _one_more(metres: str) -> str:
-    return str(Decimal(metres) + 1)

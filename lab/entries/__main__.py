@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from lab.balancer import HAPROXY
@@ -37,7 +36,10 @@ def main() -> int:
         if options.only in visit.name or any(options.only in each.text for each in visit.commands)
     ]
     if options.list:
-        show(chosen, options)
+        for visit in chosen:
+            print(f"\n{visit.name}, in a fresh copy")
+            for command in visit.commands:
+                print(f"  {told(command)}  {exceptions.why_not(command.text, options.there)}")
         return 0
     # SIGINT too: a shell has the programs that it starts in the background ignore it.
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -46,13 +48,6 @@ def main() -> int:
     said = f"{failed} of the commands failed" if failed else "all commands did what their pages say"
     print(f"\n{said}")
     return int(bool(failed))
-
-
-def show(chosen: Iterable[visits.Visit], options: argparse.Namespace) -> None:
-    for visit in chosen:
-        print(f"\n{visit.name}, in a fresh copy")
-        for command in visit.commands:
-            print(f"  {told(command)}  {exceptions.why_not(command.text, options.there)}")
 
 
 def visited(visit: visits.Visit, options: argparse.Namespace) -> int:

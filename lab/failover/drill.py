@@ -115,7 +115,6 @@ class Drill:
         return until(primary, f"{cluster.name} is not whole after {WHOLE:.0f} s", WHOLE, poll=0.5)
 
     def _goes_on(self, totals: Pauses, since: float) -> bool:
-        """Whether a ride was answered since then, and each total has moved."""
         moves = (self._answered(), *totals.moves.values())
         return all(max(each, default=since) > since for each in moves)
 

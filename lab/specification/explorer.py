@@ -103,13 +103,11 @@ def names_of(step: Step) -> list[str]:
 
 
 class Result(NamedTuple):
-    """`broken` is the invariant that does not hold at the end of the shortest such `story`."""
-
     states: int
     transitions: Counter[str]
     depth: int
-    broken: str = ""
-    story: tuple[str, ...] = ()
+    broken: str = ""  # the invariant that does not hold at the end of the story
+    story: tuple[str, ...] = ()  # the shortest
 
 
 def explore(system: System) -> Result:

@@ -19,9 +19,7 @@ MOST = 2  # records that are held out, and of which nobody has decided: at that 
 
 
 class HeldOut(Value, frozen=True):
-    """A row: the state lacks this record."""
-
-    name: int  # the record's position
+    name: int  # the position of a record that the state lacks
     retry: bool = False
     is_dropped: bool = False
 

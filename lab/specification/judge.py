@@ -77,6 +77,7 @@ class Books(Value, frozen=True):
 class Judge(System):
     def __init__(self, broken: str = "", totals: int = 2, **bounds: int) -> None:
         super().__init__(broken, **bounds)
+        self.two_parties = bounds.get("parties", 1) > 1
         self.start = Books(totals=tuple(map(Total, range(1, totals + 1))))
 
     # The run: analytics/judgement.py, analytics/job.py.
@@ -164,10 +165,6 @@ class Judge(System):
         return s.but(approved=s.findings, rides=truth, approvals=s.approvals + 1)
 
     # Whoever alters something.
-
-    @property
-    def two_parties(self) -> bool:
-        return self.bounds.get("parties", 1) > 1
 
     def alters_postgres(self, s: Books, old: int, metres: int) -> Books:
         """somebody alters ride {old} in Postgres: {metres}"""

@@ -14,8 +14,6 @@ MOST = 2  # attempts that count, until a receipt is a dead letter
 
 
 class Attempt(Value, frozen=True):
-    """An attempt in flight: its worker may send until there is an answer, or the deadline."""
-
     name: int
     lease: int
     answer: str = ""  # delivered, refused, retry or away; after the deadline, retry

@@ -40,7 +40,6 @@ class Drill:
         self._seed, self._rate = seed, rate
 
     def run(self, seconds: float) -> Evidence:
-        """Play all steps, each for so many seconds at least, and settle."""
         self._start()
         last, following, later, _ = self._releases
         self._roll("unchanged roll", seconds, ORDER, last)

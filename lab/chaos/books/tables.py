@@ -27,10 +27,9 @@ class TablesJudge(Onlooker):
     """Checks the tables of the database that `url` leads to, until it is told to end."""
 
     def __init__(self, url: Callable[[], str]) -> None:
-        super().__init__("judge of the tables")
+        super().__init__("judge of the tables", url)
         self.looks = 0
         self.found: list[str] = []  # by the first look that finds anything; there are none after it
-        self._url = url
 
     def look_on(self) -> None:
         pause = PAUSE

@@ -36,7 +36,6 @@ def kill(scene: Scene, dice: random.Random) -> str:
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
-    """SIGTERM: the process ends by itself, properly."""
     name = dice.choice(VICTIMS)
     with held(_service(scene, name).busy):
         _end(scene, name, signal.SIGTERM, dice)

@@ -55,7 +55,6 @@ def cut_newest(file: Path, entries: int) -> None:
 
 
 def flush(scene: Scene, dice: random.Random) -> str:
-    """FLUSHALL: the whole log is lost."""
     with moot_if_away(), one_behind(scene, dice), scene.fleet.redis_client() as primary:
         primary.flushall()
     return "redis"

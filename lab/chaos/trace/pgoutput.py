@@ -5,7 +5,7 @@ See "Logical Replication Message Formats" in Postgres' manual. Values stay text.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -23,11 +23,6 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 Did = Mapping[str, list[Change]]  # by table
-
-
-class Transaction(NamedTuple):
-    end: int  # the position in the WAL after its commit
-    changes: list[Change]
 
 
 class Message(BytesIO):
@@ -57,7 +52,8 @@ class Decoder:
         self._asked = tables
         self._tables: dict[int, tuple[str, list[str]]] = {}
 
-    def transactions(self, messages: Iterable[bytes]) -> Iterator[Transaction]:
+    def transactions(self, messages: Iterable[bytes]) -> Iterator[tuple[int, list[Change]]]:
+        """What each commit did, after the position in the WAL behind it."""
         changes: list[Change] = []
         for data in messages:
             message = Message(data)
@@ -72,7 +68,7 @@ class Decoder:
                     raise ValueError("nobody may empty a table")
                 case b"C":
                     message.read(9)  # flags, and where the commit begins
-                    yield Transaction(message.number(8), changes)
+                    yield message.number(8), changes
 
     def _learn(self, message: Message) -> None:
         table = message.number(4)

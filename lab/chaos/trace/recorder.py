@@ -76,8 +76,7 @@ class Recorder(Onlooker):
     """Records what is committed on the Postgres at `url`, which runs with wal_level=logical."""
 
     def __init__(self, url: Callable[[], str], recording: Recording) -> None:
-        super().__init__("recorder")
-        self._url = url
+        super().__init__("recorder", url)
         self._recording = recording
         self._slot = ""
         self._slots = 0  # ever asked for
@@ -87,7 +86,6 @@ class Recorder(Onlooker):
         self._give_up_at = float("inf")  # on the monotonic clock
 
     def start(self) -> None:
-        """Start, and return once it records. Raises TimeoutError."""
         super().start()
         until(lambda: self._slot, "nothing is recorded")
 
@@ -97,7 +95,8 @@ class Recorder(Onlooker):
             if time.monotonic() > self._give_up_at:
                 raise TimeoutError(f"it has not seen what came last: {why}")
             try:
-                with closing(connected(self._url())) as connection:
+                found = database.connect(self._url(), "chaos", search_path="public, chaos")
+                with closing(found) as connection:
                     self._record(connection)
             except (psycopg.Error, Unavailable) as error:
                 why = in_one_line(error)
@@ -135,10 +134,10 @@ class Recorder(Onlooker):
         """Write what has been committed since; returns whether there was anything."""
         values = [self._slot, AT_ONCE, PUBLICATION]
         messages = [data for (data,) in connection.execute(PEEK, values, binary=True)]
-        for did in Decoder(TABLES).transactions(messages):
-            if did.end > self._taken:  # after a crash of Postgres, some commits come again
-                self._recording.write(Commit(time.monotonic(), did.changes))
-                self._taken = did.end
+        for end, changes in Decoder(TABLES).transactions(messages):
+            if end > self._taken:  # after a crash of Postgres, some commits come again
+                self._recording.write(Commit(time.monotonic(), changes))
+                self._taken = end
         if messages:
             connection.execute(TAKE, [self._slot, self._taken])
             self._mark(connection)
@@ -154,11 +153,6 @@ class Recorder(Onlooker):
         """Record the last commits, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
         super().end()
-
-
-def connected(url: str) -> psycopg.Connection:
-    """It finds `chaos.drifts`, too. Raises psycopg.Error or Unavailable."""
-    return database.connect(url, "chaos", search_path="public, chaos")
 
 
 def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list[Row]]:
