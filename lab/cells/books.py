@@ -15,7 +15,7 @@ Findings = Iterator[str]
 @dataclass
 class Books:
     asks: list[Ask]
-    finals: dict[int, FinalState]
+    finals: dict[int, FinalState]  # by the number of the cell
     restores: list[Restore]
     looks: list[Look] = field(default_factory=list)
     refused: set[Decimal] = field(default_factory=set)  # without a key, and said not to be taken
