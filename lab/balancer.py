@@ -1,16 +1,20 @@
 """HAProxy before the APIs of one fleet, from which each can be taken out before it ends."""
 
+import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.haproxy import HAPROXY
 from lab.ports import free_ports
 from lab.processes import clean_environment, start
 from lab.until import until
+from rocket_rides.settings import PROJECT
 
-CONFIGURATION = Path(__file__).with_name("balancer.cfg")
+HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+BEFORE_APIS = Path(__file__).with_name("balancer.cfg")
+BEFORE_CELLS = PROJECT / "cells/router/haproxy.cfg"
 HOST = "127.0.0.1"
 AWAY = frozenset({502, 503, 504})  # what it answers where no API can take a request
 TIMEOUT = 5.0  # seconds, for an answer
@@ -33,11 +37,11 @@ class Balancer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Return when it answers on its admin socket."""
-        command = [HAPROXY or "haproxy", "-q", "-db", "-f", str(CONFIGURATION)]
+        command = [HAPROXY or "haproxy", "-q", "-db", "-f", str(BEFORE_APIS)]
         with self._log.open("ab") as log:
             self._process = start(command, self._environment, log)
-        until(self._answers, f"HAProxy does not start; see {self._log}")
+        late = f"HAProxy does not start; see {self._log}"
+        until(lambda: self._ask("show stat"), late, away=(OSError,))
 
     def take_out(self, name: str) -> None:
         """Send this API no more requests; return when those under way are answered."""
@@ -58,12 +62,6 @@ class Balancer:
     def _says(self, name: str, column: int) -> str:
         rows = (line.split(",") for line in self._ask("show stat").splitlines())
         return next(row[column] for row in rows if row[:2] == ["api", name])
-
-    def _answers(self) -> bool:
-        try:
-            return bool(self._ask("show stat"))
-        except OSError:
-            return False
 
     def _ask(self, command: str) -> str:
         """What it answers to a command. Raises OSError where it is not there."""

@@ -13,7 +13,6 @@ Blocks = Mapping[str, Callable[[], str]]  # by name, what makes their content
 
 
 def contents(page: str) -> dict[str, str]:
-    """The content of each block, by name."""
     return {found[2]: found[3] for found in BLOCK.finditer(page)}
 
 

@@ -7,14 +7,14 @@ from contextlib import closing, suppress
 import psycopg
 import redis
 
-from demo.embedded.failures import ServerFailed
-from lab.chaos import drifts
+from lab.chaos import drifts, logs
+from lab.chaos.books import check
 from lab.chaos.books.clients import double, lost
-from lab.chaos.books.judge import check
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, is_settled
-from lab.chaos.evidence import Evidence, Journal, read_final_state
+from lab.chaos.evidence import Evidence, read_final_state
 from lab.pauses import Pauses
+from lab.place import FAILED
 from lab.stage import Stage
 from lab.until import until
 from unified_log.errors import Unavailable
@@ -23,68 +23,41 @@ SETTLE_LIMIT = 300.0  # seconds until all is counted and delivered; receipts are
 
 
 def closed(
-    stage: Stage,
-    journal: Journal,
-    client: Callable[[], redis.Redis],
-    onlookers: Sequence[Pauses],
-    found: Iterable[str],
+    stage: Stage, client: Callable[[], redis.Redis], onlookers: Sequence[Pauses]
 ) -> Evidence:
-    """End the fleet once nothing is left to do; what is, is among the findings.
-
-    `client` opens the log's server; `found` has the drill's own findings. Raises psycopg.Error or
-    Unavailable.
-    """
+    """End the fleet once nothing is left to do; what is, is found. `client` opens the log."""
 
     def is_at_rest() -> bool:
-        try:
-            with closing(stage.connect()) as connection, client() as log:
-                connection.execute(drifts.TABLE, prepare=False)  # of which there are none
-                return is_settled(connection, log)
-        except (psycopg.Error, redis.RedisError, Unavailable):
-            return False
+        with closing(stage.connect()) as connection, client() as log:
+            connection.execute(drifts.TABLE, prepare=False)  # of which there are none
+            return is_settled(connection, log)
 
     with suppress(TimeoutError):
-        until(is_at_rest, "", SETTLE_LIMIT)
+        until(is_at_rest, "", SETTLE_LIMIT, away=(psycopg.Error, redis.RedisError, Unavailable))
     settled_at = time.monotonic()
     for onlooker in onlookers:
         onlooker.end()
-    found = [*found, *stage.end(), *stage.said(), *journal.troubles]
+    services, journal = stage.services, stage.journal
+    found = [*stage.found, *services.end(), *logs.said(services), *journal.troubles]
     found += filter(None, (onlooker.error for onlooker in onlookers))
     with closing(stage.connect()) as connection:
         found += broken(connection, WHEN_SETTLED)
         final = read_final_state(connection)
+    came = stage.receiver.deliveries
     return Evidence(
-        journal.asks,
-        final,
-        [end for service in stage.services.values() for end in service.exits],
-        found,
-        deliveries=stage.receiver.deliveries,
-        settled_at=settled_at,
+        journal.asks, final, services.exits, found, deliveries=came, settled_at=settled_at
     )
 
 
-def verdict(
-    stage: Stage,
-    play: Callable[[], Evidence],
-    findings: Callable[[], Iterable[str]],
-    shown: Callable[[], str],
-) -> int:
-    """Play a drill, print what it has `shown` and what is wrong; returns its exit status.
-
-    `findings` are the drill's own, beside those of the books.
-    """
+def played(
+    play: Callable[[], Evidence], findings: Callable[[], Iterable[str]], shown: Callable[[], str]
+) -> tuple[list[str], str]:
+    """Play a drill; returns its own `findings` and those of the books, and its table."""
     try:
         evidence = play()
         taken = sum(bool(ask.answers) for ask in evidence.asks)
         books = f"lost {len(lost(evidence))}, double {len(double(evidence))}, of {taken:,} rides"
         found = check(evidence)
-    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
+    except FAILED as reason:
         books, found = "no books: the drill was not played to its end", [str(reason)]
-    found += findings()
-    print(shown(), books, sep="\n")
-    for finding in found:
-        print(f"BROKEN: {finding}")
-    if found:
-        print(f"{len(found)} findings; the logs are in {stage.folder}")
-    stage.keep = bool(found)
-    return int(stage.keep)
+    return [*found, *findings()], f"{shown()}\n{books}"

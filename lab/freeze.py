@@ -1,7 +1,6 @@
 """`python -m lab.freeze`: writes the digests of the schema's revisions to `migrations/frozen.txt`.
 
-A released revision is frozen: a database that it made could not be told from one of another
-schema. So a test compares. Run this for a revision that nobody has yet.
+A released revision is frozen, and a test compares. Run this for a revision that nobody has yet.
 """
 
 from rocket_rides.revisions import APPLICATION, REVISIONS, digest
@@ -20,7 +19,6 @@ def digests() -> str:
 
 
 def main() -> None:
-    """Write them."""
     take_no_arguments("lab.freeze", __doc__)
     FROZEN.write_text(digests())
 

@@ -8,7 +8,8 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from demo.embedded.failures import NeverStarts
@@ -40,10 +41,7 @@ class Host:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is on this host; so are the processes and threads that it starts, for good.
-
-        When the block ends, it is at the switch again.
-        """
+        """This thread is on this host; what it starts is so for good. Then it is at the switch."""
         _enter(self._namespace)
         try:
             yield
@@ -51,11 +49,18 @@ class Host:
             _enter(self._switch)
 
     def cut_off(self) -> None:
-        """Pull its cable."""
         _ip("link", "set", self._cable, "down")
 
     def join(self) -> None:
         _ip("link", "set", self._cable, "up")
+
+
+def lacking(programs: Mapping[str, object]) -> str:
+    """What a drill lacks here, where it needs these packages' programs too; empty if nothing."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "root, on Linux: it makes network namespaces"
+    lacks = [package for package, found in {"iproute2": IP, **programs}.items() if not found]
+    return f"Debian's programs: apt install {' '.join(lacks)}" if lacks else ""
 
 
 def switch() -> None:

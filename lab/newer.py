@@ -1,7 +1,4 @@
-"""A newer release: a copy of this project with further revisions, whose processes run beside ours.
-
-It stands for the next release in whatever happens between two.
-"""
+"""A newer release: a copy of this project with further revisions, that runs beside ours."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +22,6 @@ def upgrade() -> None:
 
 
 def newest(tree: Path) -> int:
-    """The newest revision of a source tree's schema."""
     return max(int(path.name[:4]) for path in tree.glob("migrations/versions/[0-9]*.py"))
 
 
@@ -41,12 +37,10 @@ class Release:
 
     def revise(self, number: int, sql: str, serves_from: int) -> Self:
         """Add a revision that runs this SQL, and follows the one before it."""
-        return self.add(
-            f"{number:04}_newer.py", REVISION.format(number, number - 1, serves_from, sql)
-        )
+        text = REVISION.format(number, number - 1, serves_from, sql)
+        return self.add(f"{number:04}_newer.py", text)
 
     def add(self, name: str, text: str) -> Self:
-        """Add a file of a revision, such as "0012_tips.py"."""
         (self.folder / "migrations/versions" / name).write_text(text)
         return self
 

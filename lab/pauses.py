@@ -19,9 +19,8 @@ class Pauses(Onlooker):
     """Watches the totals of the database that `url` leads to, until it is told to end."""
 
     def __init__(self, url: Callable[[], str]) -> None:
-        super().__init__("onlooker of the totals")
+        super().__init__("onlooker of the totals", url)
         self.moves: defaultdict[str, list[float]] = defaultdict(list)  # on the monotonic clock
-        self._url = url
         self._at: dict[str, int] = {}
 
     def look_on(self) -> None:

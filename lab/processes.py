@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -27,6 +28,26 @@ def start(
         start_new_session=True,
         preexec_fn=preexec_die_with_parent(),
     )
+
+
+def run(
+    command: Sequence[str], environment: dict[str, str], patience: float, folder: Path = PROJECT
+) -> "subprocess.CompletedProcess[str]":
+    """Run `python -m COMMAND` to its end, or ours; `stdout` has its words. Raises TimeoutError."""
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=folder,
+            env=clean_environment() | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=patience,
+            check=False,
+            preexec_fn=preexec_die_with_parent(),
+        )
+    except subprocess.TimeoutExpired as late:
+        raise TimeoutError(str(late)) from None
 
 
 def clean_environment() -> dict[str, str]:

@@ -2,17 +2,17 @@
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 
-class Progress:
-    """Prints steps for a person, each with the seconds since the start."""
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
 
-    def say(self, line: str) -> None:
-        print(f"{time.monotonic() - self._began:6.1f} s  {line}", file=sys.stderr, flush=True)
+def progress() -> Callable[[str], None]:
+    """Says steps, each with the seconds since now."""
+    began = time.monotonic()
+    return lambda line: say(f"{time.monotonic() - began:6.1f} s  {line}")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -31,13 +31,11 @@ WRITERS = ("unified_log", "api", "cells", "consumers", "analytics", "rocket_ride
 def settings() -> str:
     """Each with its default and the docstring below it in `rocket_rides/settings.py`."""
     meanings = docstrings(Settings)
-    return table(
-        ["variable", "default", "meaning"],
-        (
-            [f"`{name.upper()}`", default(field.default), meanings[name]]
-            for name, field in Settings.model_fields.items()
-        ),
+    rows = (
+        [f"`{name.upper()}`", default(field.default), meanings[name]]
+        for name, field in Settings.model_fields.items()
     )
+    return table(["variable", "default", "meaning"], rows)
 
 
 def default(value: object) -> str:
@@ -62,15 +60,11 @@ def docstrings(of: type) -> dict[str, str]:
 
 def metrics() -> str:
     """Each with its labels and its HELP line, as `watch/metrics.py` tells Prometheus."""
-    shown = {name: f"{name}{braces(LABELS.get(name, ()))}" for name in HELP}
+    labels = {name: f"{{{','.join(each)}}}" for name, each in LABELS.items() if each}
+    shown = {name: name + labels.get(name, "") for name in HELP}
     width = max(map(len, shown.values()))
     lines = [f"{shown[name]:{width}}  {meaning}" for name, meaning in HELP.items()]
     return "\n".join(["```", *lines, "```"])
-
-
-def braces(labels: tuple[str, ...]) -> str:
-    """As they stand in a query."""
-    return f"{{{','.join(labels)}}}" if labels else ""
 
 
 def tables() -> str:
@@ -100,14 +94,12 @@ def writers() -> dict[str, set[str]]:
 
 
 def routes() -> str:
-    return table(
-        ["route", "what it does"],
-        (
-            [f"`{method.upper()} {path}`", it["summary"]]
-            for path, methods in DESCRIBED["paths"].items()
-            for method, it in methods.items()
-        ),
+    rows = (
+        [f"`{method.upper()} {path}`", it["summary"]]
+        for path, methods in DESCRIBED["paths"].items()
+        for method, it in methods.items()
     )
+    return table(["route", "what it does"], rows)
 
 
 def problems() -> str:

@@ -1,40 +1,31 @@
 """What a drill runs on: a folder of its own, and a whole fleet's processes behind HAProxy.
 
 The fleet is that of chaos, with two APIs and no injected faults. Its servers are the drill's. Each
-process runs the code of a source tree, and can be restarted on another one, as an operator would:
-an API is taken out of the balancer first, and the next process is restarted once this one is at
-work.
+process runs the code of a source tree, and can be restarted on another one, as an operator would.
 """
 
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Set
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Set
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
 
 import psycopg
 
 from demo.embedded.welcome import answers
 from lab.balancer import HOST, Balancer
-from lab.chaos import logs
+from lab.chaos.evidence import Journal
 from lab.chaos.fleet import COMMANDS, CONSUMERS, RATINGS, READERS, RECEIPTS, ROLLUPS, STREAMERS
 from lab.chaos.receiver import Receiver
-from lab.chaos.service import Service
+from lab.chaos.service import Service, Services
+from lab.place import Place
 from lab.ports import free_ports
-from lab.processes import clean_environment
 from lab.until import until
 from rocket_rides import sessions
-from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 from unified_log import database
 from unified_log.errors import Unavailable
 from unified_log.sessions import STREAMER, reader
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 APIS = ("api0", "api1")
 ORDER = (*READERS, *STREAMERS, *APIS)  # whoever reads a new kind of record, before who writes it
 PATIENCE = 180.0  # seconds in which a process is at work, or ends by itself, on a busy machine
@@ -53,25 +44,15 @@ SESSIONS = {
 }
 
 
-class Place:
-    """A drill's folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.keep = True  # the folder, in the end
-        self.exits = ExitStack()  # what ends what was started, the last one first
-
-
-T = TypeVar("T", bound=Place)
-
-
 class Stage(Place):
-    """And what runs there. Methods raise TimeoutError."""
+    """A drill's folder, and what runs there. Methods raise TimeoutError."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.receiver = Receiver()
-        self.services: dict[str, Service] = {}
+        self.journal = Journal()  # of the drill's clients
+        self.found: list[str] = []  # by the drill: a sentence each
+        self.services = Services()
         # Of every process; a drill adds DATABASE_URL and REDIS_URL.
         self.settings = {
             "DATA_DIR": str(folder / "fleet"),
@@ -80,10 +61,7 @@ class Stage(Place):
         }
 
     def start(self, tree: Path = PROJECT) -> None:
-        """Run the fleet from this source tree; return when all of it is at work.
-
-        The database must have the schema.
-        """
+        """Run the fleet from this tree; the schema is there. Return when all is at work."""
         self.receiver.start()
         self.exits.callback(self.receiver.stop)
         first = free_ports(len(APIS))
@@ -91,11 +69,11 @@ class Stage(Place):
         self.balancer = Balancer(self.folder, [*self._ports.values()])
         self.exits.callback(self.balancer.stop)
         self.balancer.start()
-        self.exits.callback(self._kill)
+        self.exits.callback(self.services.kill)
         for name in ORDER:
             more = {"API_PORT": str(self._ports[name])} if name in APIS else {}
             command = COMMANDS.get(name, ["api"])
-            service = Service(name, command, self.settings | more, None, self.folder)
+            service = Service(command, self.settings | more, self.folder / f"{name}.log")
             service.tree = tree
             self.services[name] = service
             service.start()
@@ -117,10 +95,7 @@ class Stage(Place):
             self.balancer.put_back(name)
 
     def wait_for(self, name: str, before: Set[int] = frozenset()) -> None:
-        """Return when this process is at work, and all others that do the same.
-
-        `before` are their sessions before it was ended: its own may outlast it.
-        """
+        """Return when it is at work, and its like; sessions of `before` may outlast them."""
         late = f"{name} is not at work after {PATIENCE:.0f} s"
         until(lambda: self.is_at_work(name, before), late, PATIENCE, LOOK)
 
@@ -141,67 +116,3 @@ class Stage(Place):
     def connect(self) -> psycopg.Connection:
         """As the fleet does. Raises psycopg.Error or Unavailable."""
         return database.connect(self.settings["DATABASE_URL"], "drill")
-
-    def run(self, tree: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Run `python -m COMMAND` of a tree to its end; what it says is in `stdout`.
-
-        Like all that is started here, it ends with the drill.
-        """
-        try:
-            return subprocess.run(
-                [sys.executable, "-m", *command],
-                cwd=tree,
-                env=clean_environment() | self.settings,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-                preexec_fn=preexec_die_with_parent(),
-            )
-        except subprocess.TimeoutExpired as late:
-            raise TimeoutError(str(late)) from None
-
-    def end(self) -> list[str]:
-        """SIGTERM all processes; returns a sentence for each that did not end as it should."""
-        slow = [name for name, service in self.services.items() if not service.end()]
-        return [f"{name} did not end on SIGTERM" for name in slow]
-
-    def said(self) -> list[str]:
-        """What the processes should never have said."""
-        return [
-            f"{service.log.stem} said: {line}"
-            for service in self.services.values()
-            for line in logs.unexpected(service)
-        ]
-
-    def _kill(self) -> None:
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
-
-
-@contextmanager
-def stage(name: str, kind: Callable[[Path], T]) -> Iterator[T]:
-    """The place of the drill `name`, while the block lasts; then all that runs there is ended.
-
-    SIGINT and SIGTERM end the block, too, with the status 130 or 143. The folder is removed after
-    such an end, or if the block sets `keep` to False.
-    """
-    # SIGINT too: a shell has the programs that it starts in the background ignore it.
-    for each in SIGNALS:
-        signal.signal(each, lambda number, _: sys.exit(128 + number))
-    # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir="/tmp"))
-    folder.chmod(0o755)
-    found = kind(folder)
-    try:
-        yield found
-    except SystemExit:
-        found.keep = False
-        raise
-    finally:
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        found.exits.close()
-        if not found.keep:
-            shutil.rmtree(folder, ignore_errors=True)

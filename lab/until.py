@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 PATIENCE = 60.0  # seconds
@@ -15,16 +16,19 @@ def until(
     otherwise: str,
     patience: float = PATIENCE,
     poll: float = POLL,
+    away: tuple[type[Exception], ...] = (),
     rarely: float = 1,
 ) -> T:
-    """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise).
+    """Poll `claim`, which may raise `away`, until it is true; returns it. Raises TimeoutError.
 
     After a second it is polled less and less often, up to `rarely` times: each poll costs CPU.
     """
     began = time.monotonic()
-    while not (answer := claim()):
+    while True:
+        with suppress(*away):
+            if answer := claim():
+                return answer
         waited = time.monotonic() - began
         if waited > patience:
             raise TimeoutError(otherwise)
         time.sleep(poll * min(max(waited, 1), rarely))
-    return answer

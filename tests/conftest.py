@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.support.clock import Clock
     from tests.support.receipts import Staff
     from tests.support.receiver import Receiver
+    from tests.support.recorded import Recorded
     from tests.support.secure import Secure
     from tests.support.world import World
 
@@ -232,6 +233,25 @@ def books(world: "World", spark: "SparkContext") -> "Books":
     from tests.support.books import Books
 
     return Books(world, spark)
+
+
+@pytest.fixture(scope="module")
+def recordable(prepared: Path) -> Iterator["Postgres"]:
+    """A server whose databases can be recorded."""
+    from lab.chaos.postgres_pair import SETTINGS
+    from tests.support.clusters import migrated
+
+    with migrated(prepared, SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture
+def recorded(recordable: "Postgres", redis: "Redis", tmp_path: Path) -> Iterator["Recorded"]:
+    from tests.support.clusters import fresh_world
+    from tests.support.recorded import Recorded
+
+    with fresh_world(recordable, redis, tmp_path) as world:
+        yield Recorded(world)
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ from demo.embedded import stock
 from demo.embedded.failures import NeverStarts
 from lab.benchmarks import docs
 from lab.benchmarks.figures import COLUMNS, Figure, Table
-from lab.benchmarks.stand import Stand, say, stand
+from lab.benchmarks.stand import Stand, stand
 from lab.blocks import table
+from lab.progress import say
 from unified_log.process import Parser
 
 Measure = Callable[[Stand], Sequence[Figure | Table]]
@@ -38,7 +39,6 @@ GIBIBYTE = 2**30
 
 
 def main() -> None:
-    """Run the parts NAMES, or all."""
     parser = Parser("python -m lab.benchmarks", __doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
     names = parser.parse_args().names or PARTS
@@ -56,7 +56,6 @@ def main() -> None:
 
 
 def run(name: str, measure: Measure) -> None:
-    """Measure a part, print its table, and write it into the docs."""
     told = measured(measure)
     print(f"\n## {name}\n\n{told}\n", flush=True)
     docs.record(name, told)
@@ -77,14 +76,12 @@ def measured(measure: Measure) -> str:
 
 
 def shown(told: Sequence[Figure | Table]) -> str:
-    """One table of all figures, and below it each table of another form."""
     figures = (each.cells() for each in told if isinstance(each, Figure))
     others = (table(*each) for each in told if isinstance(each, Table))
     return "\n\n".join([table(COLUMNS, figures), *others])
 
 
 def machine(versions: Sequence[str]) -> str:
-    """The size of this machine, and the versions of what runs on it."""
     memory = round(psutil.virtual_memory().total / GIBIBYTE)
     python = f"Python {platform.python_version()}"
     return ", ".join([f"{os.cpu_count()} cores, {memory} GB", python, *versions])

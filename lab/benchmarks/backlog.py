@@ -1,9 +1,7 @@
 """How long readers take to catch up with ten minutes of rides, and how that slows new rides down.
 
-The rides of ten minutes at the full rate go straight into the outbox, while every reader is
-stopped. The streamer sends them, and trims the log to its cap. Then the readers start, and rides
-are posted all the time. The limit is the rate of POSTs right before and right after, beside readers
-that are up to date.
+The rides go straight into the outbox, while every reader is stopped; the streamer sends them, and
+trims the log to its cap. Then the readers start. The limit is the rate of POSTs before and after.
 """
 
 import time
@@ -38,11 +36,11 @@ Standing = Callable[[psycopg.Connection], int]
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Figures for the totals, the rollup, and the rides posted beside them."""
     name = "Ten minutes' rides, caught up under load"
     totals = Figure(f"{name}: two totals", "s", goal=A_TENTH)
     rollup = Figure(f"{name}: the rollup", "s", goal=A_TENTH)
     posts = Figure("POST /rides meanwhile", "requests/s", "before and after", NOT_SLOWER)
+    positions = (fleet.counted, complete_to)
     readers = partial(stand.services, *fleet.TOTALS, fleet.ROLLUP)
     with (
         stand.api() as (port, _),
@@ -55,12 +53,9 @@ def measure(stand: Stand) -> list[Figure]:
         for _ in range(ROUNDS):
             _fall_behind(stand, connection, rides_a_minute=round(60 * before))
             with readers(), ThreadPoolExecutor(2) as watchers:
-                waits = [
-                    watchers.submit(_seconds_until_up_to_date, stand, where)
-                    for where in (fleet.counted, complete_to)
-                ]
+                waits = [watchers.submit(_seconds_until_up_to_date, stand, at) for at in positions]
                 meanwhile = []
-                while not all(wait.done() for wait in waits):
+                while not all(each.done() for each in waits):
                     meanwhile.append(post(1))
                 totals.runs.append(waits[0].result())
                 rollup.runs.append(waits[1].result())
@@ -72,12 +67,10 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def complete_to(connection: psycopg.Connection) -> int:
-    """The ride up to which the rollup is right."""
     return value(connection, COMPLETE_TO)
 
 
 def _fall_behind(stand: Stand, connection: psycopg.Connection, rides_a_minute: int) -> None:
-    """Take rides of each minute, and send them, while no reader runs."""
     for ago in range(MINUTES, 0, -1):
         outbox.stage(connection, rides_a_minute, minutes_ago=ago)
         until(lambda: not value(connection, STAGED), "not everything is sent")

@@ -1,11 +1,9 @@
 """Two cells with a core each, compared with one of them alone; and what the router costs.
 
-Linux only. A cell's servers and services, its load and whoever gets its receipts are all pinned to
-the cell's core, so the second cell takes nothing from the first but what both share: memory,
-caches, and the disk, which can't be pinned. So this is also measured with the servers' data in
-memory, as if each had a disk of its own. A run lasts until each of its rides is counted, and has
-its receipt: so no work is put off beyond it. The router is not part of that; it is measured in
-front of one API, unpinned.
+Linux only. A cell's servers, services, load and receiver are all pinned to the cell's core, so both
+share only memory, caches, and the disk, which can't be pinned: so this is also measured with the
+data in memory. A run lasts until each of its rides is counted and has its receipt, so that no work
+is put off. The router is measured in front of one API, unpinned.
 """
 
 import contextlib
@@ -21,13 +19,13 @@ from typing import NamedTuple
 import psutil
 
 from demo.embedded.welcome import answers
+from lab.balancer import BEFORE_CELLS, HAPROXY
 from lab.benchmarks import load
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.fleet import counted, fleet
 from lab.benchmarks.idle import seconds_used
 from lab.benchmarks.receipts import DELIVERED
 from lab.benchmarks.stand import HOST, Stand, running, stand, value
-from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.ports import free_ports
 from lab.processes import clean_environment
 from lab.until import until
@@ -43,19 +41,13 @@ IN_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Both cells and one of them take turns; then one API, through the router and directly."""
     one_disk = side_by_side("one disk", None)
     return [one_disk, side_by_side("in memory", IN_MEMORY), *through_the_router(stand)]
 
 
 def side_by_side(where: str, parent: Path | None) -> Figure:
-    """Rides of both at once, beside those of either while the other is idle."""
-    figure = Figure(
-        f"Rides, two cells, a core each, {where}",
-        "rides/s",
-        "one of them alone",
-        Goal("ratio", ">=", 1.9),
-    )
+    name, goal = f"Rides, two cells, a core each, {where}", Goal("ratio", ">=", 1.9)
+    figure = Figure(name, "rides/s", "one of them alone", goal)
     with _cell(0, parent) as first, _cell(1, parent) as second:
         either = cycle([first, second])
 
@@ -111,16 +103,13 @@ def rides_done(port: int, database_url: str) -> float:
         before, started = value(connection, RIDES), time.perf_counter()
         load.rate(port, load.RIDES, CLIENTS, SECONDS)
         taken, last = value(connection, RIDES), value(connection, LAST)
-        until(
-            lambda: value(connection, DELIVERED) >= taken and counted(connection) >= last,
-            "not every ride is counted and has its receipt",
-        )
+        late = "not every ride is counted and has its receipt"
+        until(lambda: value(connection, DELIVERED) >= taken and counted(connection) >= last, late)
         return (taken - before) / (time.perf_counter() - started)
 
 
 @contextlib.contextmanager
 def _cell(number: int, parent: Path | None) -> Iterator[_Cell]:
-    """Run a cell on the core of the same number, with its data in a folder of `parent`."""
     with contextlib.ExitStack() as exits:
         with _on_core(number):
             servers = exits.enter_context(stand(number, parent))
@@ -146,18 +135,17 @@ def _on_core(number: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _router(stand: Stand, port: int) -> Iterator[tuple[int, psutil.Process]]:
-    """Run HAProxy, with this API as the cell of all slots; yields its port and its process."""
     if HAPROXY is None:
         raise RuntimeError("there is no haproxy here")
     own_port, folder = free_ports(), stand.folder
     settings = {
         "ROUTER": f"{HOST}:{own_port}",
         "ROUTER_SOCKET": str(folder / "router"),
-        "ROUTER_MAP": str(CONFIGURATION.with_name("slots.map")),
+        "ROUTER_MAP": str(BEFORE_CELLS.with_name("slots.map")),
         "CELL_0": f"{HOST}:{port}",
         "CELL_1": f"{HOST}:{port}",
     }
-    command = [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)]
+    command = [HAPROXY, "-q", "-db", "-f", str(BEFORE_CELLS)]
     environment = clean_environment() | settings
     with running(command, PROJECT, folder / "router.log", environment) as process:
         until(lambda: answers(f"{HOST}:{own_port}", "/readyz"), "the router does not get ready")

@@ -4,7 +4,6 @@ As in a consumer's process, imported objects are frozen for the garbage collecto
 """
 
 import gc
-import time
 from itertools import count
 
 import psycopg
@@ -12,7 +11,7 @@ import psycopg
 from consumers.totals.total import Total
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import Stand
+from lab.benchmarks.stand import Stand, seconds
 from unified_log.log import START, Log
 from unified_log.readers.reader import Reader
 from unified_log.streamer.drain import Streamer
@@ -24,9 +23,8 @@ ROUNDS = 5
 def measure(stand: Stand) -> list[Figure]:
     """Each round has a new consumer, which reads the log from its start."""
     limit = f"raw XREAD COUNT {outbox.BATCH}"
-    figure = Figure(
-        f"Consumer over {ENTRIES:,} entries", "records/s", limit, Goal("ratio", ">=", 0.3)
-    )
+    name, goal = f"Consumer over {ENTRIES:,} entries", Goal("ratio", ">=", 0.3)
+    figure = Figure(name, "records/s", limit, goal)
     names = (f"consumer{number}" for number in count())
     with stand.connect() as connection, stand.log() as log:
         streamer = Streamer(connection, log)
@@ -35,27 +33,25 @@ def measure(stand: Stand) -> list[Figure]:
         gc.freeze()
         try:
             figure.measure(
-                ROUNDS, lambda: _consume(connection, log, next(names)), lambda: _read(log)
+                ROUNDS,
+                lambda: ENTRIES / seconds(lambda: _consume(connection, log, next(names))),
+                lambda: ENTRIES / seconds(lambda: _read(log)),
             )
         finally:
             gc.unfreeze()
     return [figure]
 
 
-def _consume(connection: psycopg.Connection, log: Log, name: str) -> float:
-    consumer = Reader(log, Total(connection, name), outbox.BATCH)
-    started = time.perf_counter()
-    counted = 0
+def _consume(connection: psycopg.Connection, log: Log, name: str) -> None:
+    consumer, counted = Reader(log, Total(connection, name), outbox.BATCH), 0
     while counted < ENTRIES:
         records = consumer.run_once().records
         if not records:
             raise RuntimeError(f"the consumer is stuck after {counted} entries")
         counted += len(records)
-    return ENTRIES / (time.perf_counter() - started)
 
 
-def _read(log: Log) -> float:
-    started = time.perf_counter()
+def _read(log: Log) -> None:
     read, after = 0, START.encode()
     while read < ENTRIES:
         words = ("XREAD", "COUNT", outbox.BATCH, "STREAMS", log.name, after)
@@ -63,4 +59,3 @@ def _read(log: Log) -> float:
         entries = reply[0][1]
         read += len(entries)
         after = entries[-1][0]
-    return ENTRIES / (time.perf_counter() - started)

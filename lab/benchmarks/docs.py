@@ -1,9 +1,8 @@
 """Writes what was measured into docs/performance.md, which is the record, and into README.md.
 
 The block of a part (`lab.blocks`) holds its table; `machine` is where most parts were measured;
-`summary` says how many goals are met and which are missed; `headlines` is in README.md. These two
-are made of the tables' rows. What is outside of blocks is written by people, such as the results of
-experiments.
+`summary`, and `headlines` in README.md, are made of the tables' rows. What is outside of blocks is
+written by people.
 """
 
 import re
@@ -22,16 +21,12 @@ MACHINE, SUMMARY, HEADLINES = "machine", "summary", "headlines"
 # When a part was measured; and where, unless on the machine that the page names first.
 MEASURED = re.compile(r"^(\d{4}-\d\d-\d\d)(?:, (.+?))?\.(?=$| \*\*)", re.MULTILINE)
 SHOWN = (
-    "`POST /rides`, 8 clients",
-    "Drain of 200,000 records",
-    "Ride to totals, idle, p50",
-    "Ride to totals, idle, p99",
+    *("`POST /rides`, 8 clients", "Drain of 200,000 records"),
+    *("Ride to totals, idle, p50", "Ride to totals, idle, p99"),
 )
 
 
 class Row(NamedTuple):
-    """A figure, as the page shows it."""
-
     part: str
     figure: str
     measured: str
@@ -49,7 +44,6 @@ class Row(NamedTuple):
 
 
 def record(part: str, content: str) -> None:
-    """Write a part's table into its block, and update the summary and the headlines."""
     page = with_machine_once(filled(PERFORMANCE.read_text(), {part: lambda: content}))
     PERFORMANCE.write_text(filled(page, {SUMMARY: lambda: summary(page)}))
     write(README, {HEADLINES: lambda: headlines(page)})
@@ -79,7 +73,6 @@ def rows(page: str) -> Iterator[Row]:
 
 
 def summary(page: str) -> str:
-    """How many goals are met, and of which parts the others are."""
     judged = [row for row in rows(page) if row.goal]
     missed = Counter(row.part for row in judged if row.goal.endswith(MISSED))
     parts = [f"{part} ({many})" if many > 1 else part for part, many in missed.items()]
@@ -88,6 +81,5 @@ def summary(page: str) -> str:
 
 
 def headlines(page: str) -> str:
-    """The figures that README.md shows."""
     first = {row.figure: row for row in reversed([*rows(page)])}
     return "\n".join(f"- {first[name]}" for name in SHOWN if name in first)

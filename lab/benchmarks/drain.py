@@ -1,7 +1,6 @@
 """Draining a backlog, compared with redis-cli --pipe adding the same entries to the same Redis."""
 
 import subprocess
-import time
 from pathlib import Path
 
 import psycopg
@@ -10,7 +9,7 @@ from demo.embedded.programs import programs
 from demo.embedded.stream_servers import REDIS
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import STREAM, Stand
+from lab.benchmarks.stand import STREAM, Stand, seconds
 from unified_log import database, session_settings
 from unified_log.streamer.drain import Streamer
 
@@ -21,14 +20,12 @@ STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
 
 def measure(stand: Stand) -> list[Figure]:
     """Both start with staged records and an empty log; the time for that does not count."""
-    figure = Figure(
-        f"Drain of {RECORDS:,} records", "records/s", "redis-cli --pipe", Goal("ratio", ">=", 0.7)
-    )
+    name, goal = f"Drain of {RECORDS:,} records", Goal("ratio", ">=", 0.7)
+    figure = Figure(name, "records/s", "redis-cli --pipe", goal)
+    indexed = session_settings.INDEX_SCANS
     with (
         stand.connect() as connection,
-        database.connect(
-            stand.postgres.url, "streamer", **session_settings.INDEX_SCANS
-        ) as streaming,
+        database.connect(stand.postgres.url, "streamer", **indexed) as streaming,
         stand.log() as log,
     ):
         streamer = Streamer(streaming, log, outbox.BATCH)
@@ -43,18 +40,16 @@ def measure(stand: Stand) -> list[Figure]:
             outbox.stage(connection, RECORDS)
             commands = stand.folder / "commands"
             commands.write_bytes(_as_commands(connection, streamer.term.name))
-            seconds = _run_redis_cli(stand, commands)
+            took = seconds(lambda: _run_redis_cli(stand, commands))
             log.redis.delete(STREAM)
             outbox.drain(streamer, RECORDS)
-            return RECORDS / seconds
+            return RECORDS / took
 
         return [figure.measure(ROUNDS, drain, pipe)]
 
 
 def _as_commands(connection: psycopg.Connection, term: str) -> bytes:
-    """The staged records as XADD commands in Redis' own protocol."""
-    commands = []
-    prev = 0
+    commands, prev = [], 0
     for position, data in connection.execute(STAGED):
         words = ("XADD", STREAM, "*", "data", data, "prev", str(prev), "term", term)
         lines = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
@@ -63,21 +58,13 @@ def _as_commands(connection: psycopg.Connection, term: str) -> bytes:
     return "".join(commands).encode()
 
 
-def _run_redis_cli(stand: Stand, commands: Path) -> float:
-    """Run it; returns how many seconds it took."""
+def _run_redis_cli(stand: Stand, commands: Path) -> None:
     # Redis' own, because Valkey's wheel has none; it works with both servers.
     program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
+    command = [str(program), "-s", str(stand.redis.socket), "--pipe"]
     with commands.open("rb") as file:
-        started = time.perf_counter()
         run = subprocess.run(
-            [program, "-s", stand.redis.socket, "--pipe"],
-            stdin=file,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            command, stdin=file, capture_output=True, text=True, timeout=60, check=False
         )
-        seconds = time.perf_counter() - started
     if f"errors: 0, replies: {RECORDS}" not in run.stdout:
         raise RuntimeError(f"redis-cli failed: {run.stdout} {run.stderr}")
-    return seconds

@@ -5,7 +5,7 @@ One reader asks for full pages over one connection, follows the links, and parse
 
 import http.client
 import json
-import time
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from urllib.parse import urljoin
@@ -14,7 +14,7 @@ import psycopg
 
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure
-from lab.benchmarks.stand import HOST, Stand
+from lab.benchmarks.stand import HOST, Stand, seconds
 
 RECORDS = 200_000
 PAGE = 1000
@@ -25,20 +25,17 @@ SELECT = """
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Both read all rides, in turns."""
-    figure = Figure(
-        f"{RECORDS:,} records by the feed, a reader", "records/s", f"`SELECT ... LIMIT {PAGE}`"
-    )
+    name, limit = f"{RECORDS:,} records by the feed, a reader", f"`SELECT ... LIMIT {PAGE}`"
+    figure = Figure(name, "records/s", limit)
     with stand.connect() as connection, stand.api() as (port, _):
         outbox.insert_as_sent(connection, RECORDS)
-        figure.measure(ROUNDS, partial(through_the_feed, port), partial(selected, connection))
+        feed, select = partial(through_the_feed, port), partial(selected, connection)
+        figure.measure(ROUNDS, partial(rate, feed), partial(rate, select))
     return [figure]
 
 
-def through_the_feed(port: int) -> float:
-    """Records a second."""
+def through_the_feed(port: int) -> int:
     client, page, read = http.client.HTTPConnection(HOST, port), "/log", 0
-    began = time.perf_counter()
     while True:
         client.request("GET", page)
         with client.getresponse() as answer:
@@ -46,23 +43,24 @@ def through_the_feed(port: int) -> float:
             page = urljoin(page, answer.headers["Link"].partition(">")[0][1:])
         read += len(events)
         if not events:
-            break
-    return rate(read, began)
+            return read
 
 
-def selected(connection: psycopg.Connection) -> float:
-    """Records a second: each page parsed, too."""
+def selected(connection: psycopg.Connection) -> int:
+    """Each page is parsed, too."""
     after = read = 0
-    began = time.perf_counter()
     while rows := connection.execute(SELECT, [after, PAGE]).fetchall():
         for *_, data in rows:
             json.loads(data, parse_float=Decimal)
         after = rows[-1][0]
         read += len(rows)
-    return rate(read, began)
+    return read
 
 
-def rate(read: int, began: float) -> float:
-    if read != RECORDS:
-        raise RuntimeError(f"{read:,} records were read")
-    return read / (time.perf_counter() - began)
+def rate(reader: Callable[[], int]) -> float:
+    """Records a second."""
+    read: list[int] = []
+    took = seconds(lambda: read.append(reader()))
+    if read != [RECORDS]:
+        raise RuntimeError(f"{read} records were read")
+    return RECORDS / took

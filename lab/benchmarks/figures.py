@@ -20,8 +20,6 @@ class Table(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The bound that the `value` or the `ratio` of a figure must keep."""
-
     subject: Literal["value", "ratio"]
     comparison: Literal["<=", ">="]
     bound: float
@@ -84,7 +82,6 @@ class Figure:
 
 
 def spread(runs: list[float]) -> str:
-    """The lowest and highest of several runs."""
     return f" ({number(min(runs))} to {number(max(runs))})" if len(runs) > 1 else ""
 
 

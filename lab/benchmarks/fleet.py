@@ -4,6 +4,7 @@ the receipts, whose receiver answers at once.
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 import psutil
 import psycopg
@@ -51,7 +52,6 @@ def fleet(stand: Stand) -> Iterator[tuple[int, Processes]]:
 
 @contextlib.contextmanager
 def workers(stand: Stand, url: str) -> Iterator[Processes]:
-    """Run the workers that deliver receipts, to this receiver."""
     settings = {"RECEIPT_URL": url, "RECEIPT_SECRET": DEMO_SECRET}
     with stand.services(*WORKERS, **settings) as processes:
         wait_for_sessions(stand, *(sessions.receipts(name) for _, name in WORKERS))
@@ -60,12 +60,9 @@ def workers(stand: Stand, url: str) -> Iterator[Processes]:
 
 def wait_for_sessions(stand: Stand, *names: str) -> None:
     with stand.connect() as connection:
-        until(
-            lambda: value(connection, AT_WORK, [*names]) == len(names),
-            f"not at work: {', '.join(names)}",
-        )
+        are_there = partial(value, connection, AT_WORK, [*names])
+        until(lambda: are_there() == len(names), f"not at work: {', '.join(names)}")
 
 
 def counted(connection: psycopg.Connection) -> int:
-    """The ride up to which every consumer has counted."""
     return value(connection, COUNTED)

@@ -1,9 +1,8 @@
 """Ten members of one group and a producer for them, on one stream.
 
-The producer appends each entry when it is due, however late those before it were. The entry carries
-that time, and when it was sent. Counted from when it was due, a stall delays what was due
-meanwhile, in the figures as in life; counted from when it was sent, as the published test does,
-the producer's own lateness is left out. All processes share the machine's monotonic clock.
+The producer appends each entry when it is due, however late those before it were, with that time,
+and when it was sent. Counted from when it was due, a stall delays what was due meanwhile, in the
+figures as in life. All processes share the machine's monotonic clock.
 """
 
 import contextlib
@@ -21,18 +20,7 @@ from typing import Any, NamedTuple
 import redis
 
 from consumers.receipts.group import Group
-from lab.benchmarks.members import (
-    COUNT,
-    GROUP,
-    OVER,
-    STREAM,
-    Reader,
-    Run,
-    Spent,
-    consume,
-    since,
-    spent,
-)
+from lab.benchmarks.members import COUNT, GROUP, OVER, STREAM, Reader, Run, Spent, consume, spent
 from lab.until import until
 from rocket_rides.parent_death import die_with_parent
 from unified_log.log import Log
@@ -42,11 +30,9 @@ FILL = "for _ = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'due', '0', 'sent
 
 
 class Load(NamedTuple):
-    """How many members read; the entries of a run, in all and per second."""
-
     members: int
-    entries: int
-    rate: int
+    entries: int  # in all
+    rate: int  # entries per second
 
 
 PUBLISHED_LOAD = Load(members=10, entries=50_000, rate=10_000)  # here, of five seconds
@@ -54,7 +40,6 @@ PUBLISHED_LOAD = Load(members=10, entries=50_000, rate=10_000)  # here, of five 
 
 @contextlib.contextmanager
 def processes(load: Load = PUBLISHED_LOAD) -> Iterator[Executor]:
-    """Processes for the members and their producer, for any number of runs."""
     spawn = get_context("spawn")
     with ProcessPoolExecutor(load.members + 1, mp_context=spawn, initializer=_begin) as pool:
         yield pool
@@ -79,7 +64,6 @@ def _begin() -> None:
 
 
 def prepare(url: str, pending: int) -> None:
-    """Make a new stream with a group, and so many entries pending of a member that is gone."""
     with Log(url, STREAM) as log:
         log.start_anew()
         gone = Group(log, GROUP, "gone")
@@ -90,11 +74,7 @@ def prepare(url: str, pending: int) -> None:
 
 
 def run(pool: Executor, url: str, server: int, reader: Reader, load: Load = PUBLISHED_LOAD) -> Run:
-    """Let the members read what is produced; times are sorted, and `server` is its process.
-
-    What it cost is the sum of the server, the producer and the members. Raises RuntimeError if an
-    entry did not come, or was not acknowledged.
-    """
+    """Let members read what is produced; all share in its cost. Raises RuntimeError for a loss."""
     with redis.Redis.from_url(url) as client:
         client.delete(OVER)
     pending, before = _pending(url), spent(server)
@@ -103,7 +83,7 @@ def run(pool: Executor, url: str, server: int, reader: Reader, load: Load = PUBL
         members = [pool.submit(consume, reader, url, name) for name in names]
         producer = pool.submit(produce, url, load)
     parts = [member.result() for member in members]
-    costs = [since(before, server), producer.result(), *(part.spent for part in parts)]
+    costs = [spent(server).since(before), producer.result(), *(part.spent for part in parts)]
     from_sent = array("q", sorted(chain.from_iterable(part.from_sent for part in parts)))
     from_due = array("q", sorted(chain.from_iterable(part.from_due for part in parts)))
     came, left = len(from_sent), _pending(url) - pending
@@ -130,7 +110,7 @@ def produce(url: str, load: Load) -> Spent:
                 pipeline.execute()
             appended = due
         client.set(OVER, 1)
-        return since(before, os.getpid())
+        return spent(os.getpid()).since(before)
 
 
 def _entry(number: int, due: int) -> Any:

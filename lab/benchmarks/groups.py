@@ -3,15 +3,10 @@
 KeyDB's documentation, after Redis', tells of a test: 10,000 entries a second are appended to one
 stream by programs in Ruby, and ten consumers of one group read them with COUNT 10000 and
 acknowledge them, all on a small machine of two cores with the server. This repeats it in Python
-with ten processes, once by our group reader and once, as its limit, by redis-py alone. They are
-processes, as there: as threads, they would wait for each other's interpreter.
-
-It is repeated with a million entries pending under the name of a consumer that is gone, and, as the
-fleet runs, with each append and each delivery on disk before its answer. The published test does
-not say what its server wrote; Redis as it comes writes no append-only file.
-
-The published programs stamped an entry as they sent it, so the distribution counts from there, too.
-What the producer was late for is shown by a figure that counts from when an entry was due.
+with ten processes (threads would wait for each other's interpreter), once by our group reader and
+once, as its limit, by redis-py alone; then with a million entries pending of a consumer that is
+gone, and, as the fleet runs, with each append and each delivery on disk before its answer. As the
+published programs did, it counts from when an entry was sent; one figure, from when it was due.
 """
 
 from bisect import bisect_left
@@ -26,7 +21,8 @@ import redis
 from lab.benchmarks import group_load, members, ranges
 from lab.benchmarks.figures import Figure, Goal, Table
 from lab.benchmarks.members import Run, Spent
-from lab.benchmarks.stand import Stand, say
+from lab.benchmarks.stand import Stand
+from lab.progress import say
 
 ROUNDS = 4  # an even number, so that each reader is first as often
 MILLION = 1_000_000
@@ -38,18 +34,14 @@ BARE = "redis-py"
 
 
 class Variant(NamedTuple):
-    """The server's `appendonly`, and so many entries pending before a run."""
-
     name: str
-    appendonly: str
-    pending: int
+    appendonly: str  # the server's
+    pending: int  # entries, before a run
 
 
 class Runs(NamedTuple):
-    """By our reader and by redis-py, in pairs."""
-
     ours: list[Run]
-    bare: list[Run]
+    bare: list[Run]  # by redis-py, each beside one of ours
 
 
 AS_THERE = Variant("memory", "no", 0)
@@ -58,7 +50,6 @@ GOAL = Goal("value", "<=", 2)  # milliseconds, for 99.9 % of the entries, as pub
 
 
 def measure(stand: Stand) -> Sequence[Figure | Table]:
-    """All variants; then ranges in long streams."""
     with group_load.processes() as pool:
         # On disk first: a server that begins to write a file writes all that it has.
         runs = {each: _runs(stand, pool, each) for each in reversed(VARIANTS)}
@@ -89,7 +80,6 @@ def _runs(stand: Stand, pool: Executor, variant: Variant) -> Runs:
 def _latest(
     name: str, of: Callable[[Run], Sequence[int]], runs: Runs, goal: Goal | None = None
 ) -> Figure:
-    """How late the last of the earliest 99.9 % came."""
     late = [[of(run)[len(of(run)) * 999 // 1000] / MILLISECOND for run in each] for each in runs]
     return Figure(name, "ms", BARE, goal, *late)
 
@@ -113,10 +103,7 @@ def distribution(outcomes: Mapping[str, Runs]) -> Table:
 
 
 def shares(runs: Sequence[Run]) -> list[float]:
-    """Percent of all runs' entries by whole milliseconds from 0 to 1 on; the last took longer.
-
-    Of the entries together: the medians of single shares need not add up to 100 %.
-    """
+    """Percent of all runs' entries, taken together, by whole milliseconds; the last took longer."""
     took = sorted(chain.from_iterable(run.from_sent for run in runs))
     by = [bisect_left(took, below * MILLISECOND) for below in range(LAST + 1)]
     counts = [high - low for low, high in pairwise([*by, len(took)])]

@@ -16,7 +16,6 @@ SECONDS = 10
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Processor time of process trees over some seconds."""
     figure = Figure("Idle fleet, all processes", "% of a core", goal=Goal("value", "<=", 2))
     servers = [psutil.Process(server.pid) for server in (stand.postgres, stand.redis)]
     with fleet.fleet(stand) as (_, services):

@@ -17,7 +17,7 @@ from consumers.totals.total import Total
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.nights import ALL, MILLION
-from lab.benchmarks.stand import Stand, value
+from lab.benchmarks.stand import Stand, seconds, value
 from unified_log.readers.handler import Handler
 from unified_log.readers.reader import Reader
 
@@ -68,7 +68,6 @@ class Seen(Handler):
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """How long each takes, and the longest of the pages' rounds."""
     whose = f"{ALL // MILLION} million rides"
     pages = Figure(f"{whose}, by pages of the view", "s", "one COPY")
     rounds = Figure("Its transactions", "")
@@ -84,13 +83,13 @@ def measure(stand: Stand) -> list[Figure]:
         if value(connection, SEEN) != ALL:
             raise RuntimeError(f"it has counted {value(connection, SEEN):,} rides")
         pages.runs.append(sum(took))
-        pages.limits.append(_copy(connection))
+        pages.limits.append(seconds(lambda: _copy(connection)))
         rounds.runs.append(len(took))
         longest.runs.append(1000 * max(took))
         total.measure(
             ROUNDS,
             lambda: sum(_rounds(Reader(log, Total(connection, next(names))))),
-            lambda: _sum(connection),
+            lambda: seconds(lambda: connection.execute(ALL_RIDES)),
         )
         connection.execute(CLOSE, [OPEN])
         for _ in range(ROUNDS):
@@ -107,25 +106,16 @@ def measure(stand: Stand) -> list[Figure]:
 
 def _rounds(reader: Reader[Any]) -> list[float]:
     """Let it catch up; returns the seconds of each round in which it counted."""
-    seconds: list[float] = []
+    took: list[float] = []
     while True:
         began = time.perf_counter()
         done = reader.run_once()
-        took = time.perf_counter() - began
         if not done.healed:
-            return seconds
-        seconds.append(took)
+            return took
+        took.append(time.perf_counter() - began)
 
 
-def _copy(connection: psycopg.Connection) -> float:
-    began = time.perf_counter()
+def _copy(connection: psycopg.Connection) -> None:
     with connection.cursor() as cursor, cursor.copy(ALL_RECORDS) as copy:
         for _ in copy:
             pass
-    return time.perf_counter() - began
-
-
-def _sum(connection: psycopg.Connection) -> float:
-    began = time.perf_counter()
-    connection.execute(ALL_RIDES)
-    return time.perf_counter() - began

@@ -1,9 +1,8 @@
 """How long a ride takes from its answer (201) until it is in both totals, through a whole fleet.
 
-While a ride is on its way, Postgres is asked for the lowest checkpoint every half millisecond,
-since a checkpoint commits with its total. That adds half a turn of the loop to the figure, on
-average. The limit is the least that any fleet must do, done directly: one durable append to the
-log, then one durable commit.
+Postgres is asked for the lowest checkpoint, which commits with its total, every half millisecond:
+that adds half a turn of the loop to the figure. The limit is the least that any fleet must do: one
+durable append to the log, then one durable commit.
 """
 
 import contextlib
@@ -31,12 +30,11 @@ SECONDS = 5  # of each rate
 CLIENTS = 16  # each has one request under way at most
 POLL = 0.0005  # seconds between looks at the checkpoints
 PATIENCE = 60.0  # seconds until a ride is taken to be lost
-# Milliseconds, by percentile.
-GOALS: dict[str, dict[int, float]] = {
-    "idle": {50: 4, 99: 10},
-    "100 rides/s": {50: 4, 99: 10},
-    "1,000 rides/s": {99: 25},
-}
+# Of percentiles, in milliseconds.
+GOALS = (
+    *(("idle", 50, 4), ("idle", 99, 10)),
+    *(("100 rides/s", 50, 4), ("100 rides/s", 99, 10), ("1,000 rides/s", 99, 25)),
+)
 
 NOBODYS = Term("0" * 16, 0)
 CREATE = "CREATE TABLE by_hand AS SELECT 0 AS position"
@@ -44,11 +42,11 @@ COMMIT = "UPDATE by_hand SET position = position + 1"
 
 Milliseconds = list[float]
 Ride = tuple[int, float]  # its id, and when it was answered
+Counted = Iterator[tuple[float, float]]  # when each ride was answered, and its milliseconds
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Measure single rides, and rides at two average rates, at random moments."""
-    runs: dict[str, list[Milliseconds]] = {when: [] for when in GOALS}
+    runs: dict[str, list[Milliseconds]] = {when: [] for when, _, _ in GOALS}
     limits: list[Milliseconds] = []
     with (
         fleet.fleet(stand) as (port, _),
@@ -62,18 +60,12 @@ def measure(stand: Stand) -> list[Figure]:
             for rate, when in (100, "100 rides/s"), (1000, "1,000 rides/s"):
                 took = steadily(port, connection, rate, SECONDS)
                 runs[when].append([milliseconds for _, milliseconds in took])
-    return [
-        Figure(
-            f"Ride to totals, {when}, p{percent}",
-            "ms",
-            "append and commit",
-            Goal("value", "<=", most),
-            [quantiles(took, n=100)[percent - 1] for took in runs[when]],
-            [quantiles(took, n=100)[percent - 1] for took in limits],
-        )
-        for when, goals in GOALS.items()
-        for percent, most in goals.items()
-    ]
+    figures = []
+    for when, percent, most in GOALS:
+        name, goal = f"Ride to totals, {when}, p{percent}", Goal("value", "<=", most)
+        both = [[quantiles(run, n=100)[percent - 1] for run in of] for of in (runs[when], limits)]
+        figures.append(Figure(name, "ms", "append and commit", goal, *both))
+    return figures
 
 
 def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:
@@ -90,11 +82,10 @@ def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:
 
 def steadily(
     port: int, connection: psycopg.Connection, rate: float, seconds: float, poll: float = POLL
-) -> Iterator[tuple[float, float]]:
+) -> Counted:
     """Post so many rides a second, on average, each when it is due and a client is free.
 
-    Yields the second in which each was answered, and the milliseconds to both totals. Raises
-    TimeoutError if one gets lost.
+    Yields the second in which each was answered. Raises TimeoutError if one gets lost.
     """
     under_way: list[Ride] = []
     asking: dict[int, load.KeepAlive] = {}  # by descriptor
@@ -121,13 +112,8 @@ def steadily(
                 look_at = time.perf_counter() + poll
 
 
-def _counted(
-    under_way: list[Ride], connection: psycopg.Connection
-) -> Iterator[tuple[float, float]]:
-    """Take the rides that are in both totals off the heap; when each was answered, and its time.
-
-    Raises TimeoutError if a ride gets lost.
-    """
+def _counted(under_way: list[Ride], connection: psycopg.Connection) -> Counted:
+    """Take the rides that are in both totals off the heap. Raises TimeoutError if one gets lost."""
     counted, now = fleet.counted(connection), time.perf_counter()
     while under_way and under_way[0][0] <= counted:
         _, at = heapq.heappop(under_way)
@@ -137,7 +123,6 @@ def _counted(
 
 
 def _by_hand(connection: psycopg.Connection, log: Log) -> Milliseconds:
-    """The limit: an append to a log and a commit, one after the other."""
     took: Milliseconds = []
     for position in range(IDLE_RIDES):
         time.sleep(random.uniform(*PAUSE) / 4)

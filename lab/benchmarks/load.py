@@ -25,7 +25,6 @@ RIDES = repeat(RIDE)
 
 
 def rides_with_keys() -> Iterator[bytes]:
-    """Requests for a ride, each with its own Idempotency-Key."""
     while True:
         yield _RIDE.format(header=f"Idempotency-Key: {uuid4()}\r\n").encode()
 
@@ -55,7 +54,6 @@ class KeepAlive:
         return answer
 
     def post(self) -> int:
-        """Post a ride, and wait for the answer; returns its id."""
         self.send(RIDE)
         while not (answer := self.receive()):
             pass
@@ -66,23 +64,18 @@ class KeepAlive:
 
 
 def is_whole(message: bytes) -> bool:
-    """Whether a request, or an answer, has all of its body."""
     head, blank, body = message.partition(b"\r\n\r\n")
     length = _LENGTH.search(head)
     return bool(blank) and length is not None and len(body) >= int(length[1])
 
 
 def ride_id(answer: bytes) -> int:
-    """The id of the ride that the API answered with."""
     _, _, rest = answer.partition(b"/rides/")
     return int(rest.partition(b"\r")[0])
 
 
 def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
-    """Answers per second for so many clients, once they have warmed up.
-
-    Each client sends its next request when it has an answer.
-    """
+    """Answers per second for so many clients, each of which has one request in flight."""
     with contextlib.ExitStack() as exits:
         poll = exits.enter_context(select.epoll())
         asking: dict[int, KeepAlive] = {}

@@ -26,19 +26,15 @@ Reader = Callable[[str, str], Reads]  # takes Redis' URL, and the member's name
 
 
 class Spent(NamedTuple):
-    """Time on a processor, and time waiting for one, though able to run; both in nanoseconds."""
+    ran: int  # nanoseconds on a processor
+    waited: int  # for one, though able to run
 
-    ran: int
-    waited: int
+    def since(self, before: "Spent") -> "Spent":
+        return Spent(self.ran - before.ran, self.waited - before.waited)
 
 
 class Run(NamedTuple):
-    """What each entry took from when it was sent, and from when it was due; and what that cost.
-
-    In nanoseconds.
-    """
-
-    from_sent: "array[int]"
+    from_sent: "array[int]"  # nanoseconds of each entry
     from_due: "array[int]"
     spent: Spent
 
@@ -77,15 +73,10 @@ def consume(reader: Reader, url: str, name: str) -> Run:
             if (over and not entries) or time.monotonic() > deadline:
                 break
             over = over or (not entries and bool(client.exists(OVER)))
-    return Run(from_sent, from_due, since(before, os.getpid()))
+    return Run(from_sent, from_due, spent(os.getpid()).since(before))
 
 
 def spent(process: int) -> Spent:
     """So far, by its main thread, which does all the work, as Linux' scheduler tells."""
     ran, waited, _ = Path(f"/proc/{process}/schedstat").read_text().split()
     return Spent(int(ran), int(waited))
-
-
-def since(before: Spent, process: int) -> Spent:
-    now = spent(process)
-    return Spent(now.ran - before.ran, now.waited - before.waited)

@@ -22,16 +22,11 @@ POLL = 0.5  # seconds between samples of a run's memory, which cost time
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Nights after a million rides, a full run over ten million, and nights after those."""
     require_java()
     full = Figure(f"Full run, {ALL // MILLION} million rides", "s", goal=Goal("value", "<=", 60))
     memory = Figure("Its memory, driver and workers, PSS", "GB", goal=Goal("value", "<=", 2))
-    aged = Figure(
-        "A night of 100,000 rides after 10 million",
-        "s",
-        "after 1 million",
-        Goal("ratio", "<=", 1.1),
-    )
+    name, goal = "A night of 100,000 rides after 10 million", Goal("ratio", "<=", 1.1)
+    aged = Figure(name, "s", "after 1 million", goal)
     with stand.connect() as connection:
         outbox.insert_as_sent(connection, MILLION)
         run(stand)
@@ -46,7 +41,6 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _nights(stand: Stand, connection: psycopg.Connection) -> list[float]:
-    """The seconds that each of some nights takes."""
     seconds = []
     for _ in range(NIGHTS):
         outbox.insert_as_sent(connection, NIGHT)
@@ -57,9 +51,8 @@ def _nights(stand: Stand, connection: psycopg.Connection) -> list[float]:
 def run(stand: Stand) -> tuple[float, float]:
     """Run the job in a process; returns its seconds once Spark is up, and its memory in bytes."""
     result, warehouse = stand.folder / "result.json", stand.folder / "warehouse"
-    with stand.service(
-        "analytics.reconcile", "--json", str(result), WAREHOUSE_DIR=str(warehouse)
-    ) as process:
+    command = ("analytics.reconcile", "--json", str(result))
+    with stand.service(*command, WAREHOUSE_DIR=str(warehouse)) as process:
         peak = 0.0
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             with contextlib.suppress(psutil.NoSuchProcess):

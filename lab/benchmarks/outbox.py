@@ -33,7 +33,6 @@ SENT = """
 
 
 def stage(connection: psycopg.Connection, records: int, minutes_ago: int = 0) -> None:
-    """Take `records` rides and stage them, in one transaction."""
     connection.execute(STAGE, [minutes_ago, records])
 
 

@@ -36,16 +36,11 @@ _FAILED = re.compile(r"number of failed transactions: (\d+)")
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """The API and pgbench take turns; then rides with a key and without."""
     name = f"`POST /rides`, {CLIENTS} clients"
     four = Figure(name, UNIT, "pgbench, `BEGIN; INSERT; INSERT; COMMIT`", Goal("ratio", ">=", 0.2))
     one = Figure(name, UNIT, "pgbench, the API's statement", Goal("ratio", ">=", 0.12))
-    keys = Figure(
-        "the same with an `Idempotency-Key`",
-        UNIT,
-        "without a key",
-        Goal("ratio", ">=", 0.8),
-    )
+    with_a_key = "the same with an `Idempotency-Key`"
+    keys = Figure(with_a_key, UNIT, "without a key", Goal("ratio", ">=", 0.8))
     with stand.api() as (port, _):
         rides = partial(load.rate, port, load.RIDES, CLIENTS, SECONDS)
         with_keys = partial(load.rate, port, load.rides_with_keys(), CLIENTS, SECONDS)
@@ -56,18 +51,14 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def pgbench(stand: Stand, script: str) -> float:
-    """What Postgres can do without an API: transactions per second, from as many clients."""
     file = stand.folder / "pgbench.sql"
     file.write_text(script)
     options = ["--no-vacuum", "--protocol=prepared", f"--file={file}", f"--time={SECONDS}"]
     size = [f"--client={CLIENTS}", "--jobs=2"]
+    command = [str(stand.postgres.programs / "pgbench"), *options, *size, stand.postgres.url]
+    environment, most = os.environ | {"PGOPTIONS": OPTIONS}, SECONDS + 30
     run = subprocess.run(
-        [stand.postgres.programs / "pgbench", *options, *size, stand.postgres.url],
-        env=os.environ | {"PGOPTIONS": OPTIONS},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS + 30,
-        check=False,
+        command, env=environment, capture_output=True, text=True, timeout=most, check=False
     )
     tps, failed = _RATE.search(run.stdout), _FAILED.search(run.stdout)
     if run.returncode or not tps or not failed or failed[1] != "0":

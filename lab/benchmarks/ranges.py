@@ -13,7 +13,8 @@ from typing import Any
 from consumers.rides import TYPE
 from lab.benchmarks.figures import Figure
 from lab.benchmarks.outbox import BATCH
-from lab.benchmarks.stand import PATIENCE, Stand, say
+from lab.benchmarks.stand import PATIENCE, Stand
+from lab.progress import say
 from lab.until import until
 from unified_log.log import Log, Staged
 from unified_log.terms import Term
@@ -47,7 +48,7 @@ def measure(stand: Stand) -> list[Figure]:
         query = Figure(f"`XRANGE COUNT {COUNT}` amid them", "µs", "at their end")
         query.measure(ROUNDS, lambda: _queried(log, middle), lambda: _queried(log, end))
     with Log(stand.redis.url, "matches", PATIENCE) as log:
-        _, matches = _filled(log, _matches)
+        _, matches = _filled(log, lambda log, first, end: log.run(MATCHES, first, end))
     return [rides, query, matches]
 
 
@@ -64,9 +65,8 @@ def _filled(log: Log, append: Append) -> tuple[list[str], Figure]:
         places.append(log.last_id())
     taken = int(log.info("memory")["used_memory"]) - before
     values = _values(log, places[len(places) // 2])
-    return places, Figure(
-        f"Each of {many}", "bytes", "its values", None, [taken / ENTRIES], [values]
-    )
+    figure = Figure(f"Each of {many}", "bytes", "its values", None, [taken / ENTRIES], [values])
+    return places, figure
 
 
 def _rides(log: Log, first: int, end: int) -> None:
@@ -75,10 +75,6 @@ def _rides(log: Log, first: int, end: int) -> None:
         for id_ in range(first + 1, end + 1)
     ]
     log.append(records, first, TERM)
-
-
-def _matches(log: Log, first: int, end: int) -> None:
-    log.run(MATCHES, first, end)
 
 
 def _values(log: Log, place: str) -> float:

@@ -1,9 +1,8 @@
 """Delivering a backlog of receipts with two workers, to a receiver that answers at once.
 
-The streamer has put the rides in the log while no worker ran. The rate is that of outcomes in
-Postgres, from the first to the last; a receipt without an outcome fails the part. The limit is the
-HTTP client alone: as many processes send as many receipts at once to the same receiver, and use
-neither Redis nor Postgres.
+The rides are in the log before a worker runs. The rate is that of outcomes in Postgres, from the
+first to the last. The limit is the HTTP client alone: as many processes send as many receipts at
+once to the same receiver, and use neither Redis nor Postgres.
 """
 
 import asyncio
@@ -40,12 +39,8 @@ RATE = """
 
 def measure(stand: Stand) -> list[Figure]:
     """One run first that does not count: its workers create the group that keeps the log."""
-    rate = Figure(
-        f"Receipts of {BACKLOG:,} rides",
-        "receipts/s",
-        "its client alone",
-        Goal("value", ">=", 1000),
-    )
+    name, goal = f"Receipts of {BACKLOG:,} rides", Goal("value", ">=", 1000)
+    rate = Figure(name, "receipts/s", "its client alone", goal)
     with stand.services(fleet.STREAMER), receiver(stand) as url:
         _delivered(stand, url, 1000)
         rate.measure(ROUNDS, lambda: _delivered(stand, url, BACKLOG), lambda: _alone(url))
@@ -53,23 +48,18 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _delivered(stand: Stand, url: str, rides: int) -> float:
-    """Receipts per second that two workers deliver."""
     with stand.connect() as connection:
         after, before = value(connection, TAKEN), value(connection, DELIVERED)
         outbox.stage(connection, rides)
         last = value(connection, TAKEN)
         until(lambda: value(connection, SENT) >= last, "not every ride gets into the log")
         with fleet.workers(stand, url):
-            until(
-                lambda: value(connection, DELIVERED) >= before + rides,
-                "not every receipt gets delivered",
-                PATIENCE,
-            )
+            late = "not every receipt gets delivered"
+            until(lambda: value(connection, DELIVERED) >= before + rides, late, PATIENCE)
         return value(connection, RATE, after)
 
 
 def _alone(url: str) -> float:
-    """Receipts per second that the HTTP client alone delivers."""
     couriers = len(fleet.WORKERS)
     with ProcessPoolExecutor(couriers, multiprocessing.get_context("spawn")) as pool:
         spans = [*pool.map(send, [url] * couriers, [BACKLOG // couriers] * couriers)]
@@ -77,10 +67,7 @@ def _alone(url: str) -> float:
 
 
 def send(url: str, count: int) -> tuple[float, float]:
-    """Send so many, and return when that began and ended, on the monotonic clock.
-
-    Raises RuntimeError where one is not accepted.
-    """
+    """When sending so many began and ended, on the monotonic clock. Raises RuntimeError."""
     return asyncio.run(_send(url, count))
 
 

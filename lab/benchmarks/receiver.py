@@ -8,6 +8,7 @@ that the workers need: granian costs twice as much for each receipt.
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from socket import create_connection
 
 from lab.benchmarks.load import is_whole
@@ -20,8 +21,6 @@ ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 class Client(asyncio.Protocol):
-    """One keep-alive connection, with at most one request in flight."""
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
@@ -41,16 +40,10 @@ async def serve(port: int) -> None:
 
 @contextlib.contextmanager
 def receiver(stand: Stand) -> Iterator[str]:
-    """Run it while the block lasts; yields its URL."""
     port = free_ports()
-
-    def listens() -> bool:
-        with contextlib.suppress(OSError), create_connection((HOST, port)):
-            return True
-        return False
-
     with stand.service("lab.benchmarks.receiver", str(port)):
-        until(listens, "the receiver does not listen")
+        connect = partial(create_connection, (HOST, port))
+        until(connect, "the receiver does not listen", away=(OSError,)).close()
         yield f"http://{HOST}:{port}/receipts"
 
 

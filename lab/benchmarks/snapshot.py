@@ -11,15 +11,16 @@ import signal
 import sys
 import time
 from statistics import quantiles
-from typing import Any
 
 import psutil
 import psycopg
 
 from lab.arguments import positive
 from lab.benchmarks import fleet, latency
-from lab.benchmarks.stand import Stand, say, stand
+from lab.benchmarks.idle import seconds_used
+from lab.benchmarks.stand import Stand, stand
 from lab.blocks import table
+from lab.progress import say
 from unified_log import database, session_settings
 
 POLL = 0.002  # seconds between looks at the checkpoints
@@ -42,11 +43,9 @@ Cells = list[list[str]]
 
 
 def main() -> None:
-    """Measure, and print the table."""
     parser = argparse.ArgumentParser("python -m lab.benchmarks.snapshot", description=__doc__)
     parser.add_argument("--seconds", type=positive, default=600)
     parser.add_argument("--rate", type=positive, default=200, help="rides a second")
-    parser.add_argument("--no-snapshot", action="store_true", help="nobody holds one")
     given = parser.parse_args()
     if given.seconds * ENDS * given.rate < FEWEST:
         parser.error("that is too few rides to compare the first and the last of them")
@@ -55,42 +54,33 @@ def main() -> None:
         port, processes = exits.enter_context(fleet.fleet(servers))
         processes += exits.enter_context(servers.services(RATINGS))
         rows = measure(servers, port, processes, given)
-    held = "nobody holds a snapshot" if given.no_snapshot else "a snapshot is held"
-    print(f"{given.rate:g} rides a second for {given.seconds:g} s; {held}.\n")
+    print(f"{given.rate:g} rides a second for {given.seconds:g} s; a snapshot is held.\n")
     print(table(["", "at first", "at last"], rows))
 
 
 def measure(
     servers: Stand, port: int, processes: list[psutil.Process], given: argparse.Namespace
 ) -> Cells:
-    """The cells of the table."""
     processes = [*processes, psutil.Process(servers.postgres.pid)]
     indexed = session_settings.INDEX_SCANS
     with (
         database.connect(servers.postgres.url, "benchmark", **indexed) as connection,
         servers.connect() as holder,
     ):
-        if not given.no_snapshot:
-            holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-            holder.execute("SELECT FROM rides LIMIT 1")
+        holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT FROM rides LIMIT 1")
         time.sleep(1)  # the consumer of ratings begins
-        before, cpu = buffers(connection), cpu_seconds(processes)
+        before, cpu = buffers(connection), sum(map(seconds_used, processes))
         took = list(latency.steadily(port, connection, given.rate, given.seconds, POLL))
-        cpu = cpu_seconds(processes) - cpu
+        cpu = sum(map(seconds_used, processes)) - cpu
         after = buffers(connection)
     say(f"{len(took)} rides")
     began, ended = given.seconds * ENDS, given.seconds * (1 - ENDS)
     first = quantiles([each for at, each in took if at < began], n=100)
     last = quantiles([each for at, each in took if at >= ended], n=100)
     return [
-        *(
-            [
-                f"ride to totals, p{percent}, ms",
-                f"{first[percent - 1]:.1f}",
-                f"{last[percent - 1]:.1f}",
-            ]
-            for percent in (50, 99)
-        ),
+        ["ride to totals, p50, ms", f"{first[49]:.1f}", f"{last[49]:.1f}"],
+        ["ride to totals, p99, ms", f"{first[98]:.1f}", f"{last[98]:.1f}"],
         *([f"`{name}`, buffers", str(before[name]), str(after[name])] for name in ROWS),
         ["processors' time for a ride, ms", "", f"{cpu / len(took) * 1000:.2f}"],
     ]
@@ -102,24 +92,8 @@ def buffers(connection: psycopg.Connection) -> dict[str, int]:
     for name, where in ROWS.items():
         explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {name} {where} {NEWEST}"
         [[[told]]] = connection.execute(explain.encode()).fetchall()
-        found[name] = touched(told["Plan"])
+        found[name] = told["Plan"]["Shared Hit Blocks"] + told["Plan"]["Shared Read Blocks"]
     return found
-
-
-def touched(plan: dict[str, Any]) -> int:
-    """The buffers of a plan, in memory or not."""
-    return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
-
-
-def cpu_seconds(processes: list[psutil.Process]) -> float:
-    """What these have used, and all that they have started."""
-    total = 0.0
-    for process in processes:
-        total += sum(process.cpu_times()[:4])  # its own, and of its children that have ended
-        for child in process.children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += sum(child.cpu_times()[:2])
-    return total
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The stand for a measurement: its own servers and services, in a temporary folder.
 
-Postgres and Redis are as durable as the fleet's: what they acknowledge is on disk. Services run as
-in the fleet, with default settings, whatever settings for a fleet the environment has.
+They run as in the fleet, as durable, and with default settings, whatever the environment has.
 """
 
 import contextlib
@@ -10,7 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from demo.embedded.servers import Postgres, Redis
 from demo.embedded.welcome import answers
 from lab.ports import free_ports
 from lab.processes import clean_environment, start
+from lab.progress import say
 from lab.until import until
 from rocket_rides.settings import PROJECT, Settings
 from unified_log import database
@@ -35,8 +36,6 @@ PATIENCE = 30.0  # seconds
 
 @dataclass(frozen=True)
 class Stand:
-    """Running servers, and how to run services on them."""
-
     folder: Path
     postgres: Postgres
     redis: Redis
@@ -48,7 +47,6 @@ class Stand:
         return Log(self.redis.url, STREAM)
 
     def versions(self) -> list[str]:
-        """What the servers are."""
         with self.connect() as connection:
             postgres = connection.info.parameter_status("server_version")
         with redis.Redis.from_url(self.redis.url) as client:
@@ -68,7 +66,6 @@ class Stand:
 
     @contextlib.contextmanager
     def services(self, *commands: Sequence[str], **settings: str) -> Iterator[list[psutil.Process]]:
-        """Run several."""
         with contextlib.ExitStack() as exits:
             yield [exits.enter_context(self.service(*each, **settings)) for each in commands]
 
@@ -83,10 +80,7 @@ class Stand:
 
 @contextlib.contextmanager
 def stand(cell: int = 0, parent: Path | None = None) -> Iterator[Stand]:
-    """Start servers with an empty database of that cell; stop them and remove their files.
-
-    These are in `parent`, or else where temporary files are.
-    """
+    """Servers with an empty database of that cell, while the block lasts; files are in `parent`."""
     with contextlib.ExitStack() as exits:
         temporary = tempfile.TemporaryDirectory(prefix="rides-", dir=parent)
         folder = Path(exits.enter_context(temporary))
@@ -104,10 +98,7 @@ def stand(cell: int = 0, parent: Path | None = None) -> Iterator[Stand]:
 def running(
     command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
 ) -> Iterator[psutil.Process]:
-    """Run a command while the block lasts; then end it, with all of its session.
-
-    Its output is printed if the block fails.
-    """
+    """Run a command while the block lasts; print its output if that fails; then end its session."""
     with log.open("ab") as output:
         process = start(command, environment, output, folder)
     try:
@@ -117,21 +108,21 @@ def running(
         raise
     finally:
         process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def value(connection: psycopg.Connection, query: str, *values: object) -> int:
     """The single number that a query returns; NULL is 0."""
     row = connection.execute(query, values).fetchone()
     return int(row[0] or 0) if row else 0
-
-
-def say(text: str) -> None:
-    """Print progress, for a person."""
-    print(text, file=sys.stderr, flush=True)

@@ -10,80 +10,37 @@ a line for each finding, and the folder of the logs is kept. Ctrl-C ends a drill
 SIGTERM with 143; it leaves no processes, namespaces or files. SIGKILL leaves a folder of logs.
 """
 
-import argparse
-import os
-import random
-import sys
-
-import psycopg
-
-from demo.embedded.failures import NeverStarts, ServerFailed
-from lab.arguments import positive
+from lab.arguments import Arguments
+from lab.balancer import HAPROXY
 from lab.cells.books import check
 from lab.cells.drill import Drill
 from lab.cells.outcome import table
 from lab.chaos.machines import enter_own_namespace
-from lab.haproxy import HAPROXY
-from lab.network import IP
-from lab.stage import Place, stage
-from unified_log.errors import Unavailable
-from unified_log.process import Parser
+from lab.network import lacking
+from lab.place import Place, place, verdict
 
 
 def main() -> int:
-    """Return 0 if every request is accounted for, else 1."""
-    options = arguments()
-    if lacks := missing():
+    parser = Arguments("cells", __doc__)
+    parser.seed("--seed", "the order of faults")
+    late = "seconds after which no new fault begins, once each kind has struck"
+    parser.number("--seconds", 60, late)
+    parser.number("--rate", 80, "requests a second, in all")
+    options = parser.parse_args()
+    if lacks := lacking({"haproxy": HAPROXY}):
         raise SystemExit(f"the drill needs {lacks}")
-    with stage("cells", Place) as place:
-        try:
-            enter_own_namespace()  # for the servers' disks
-            drill = Drill(place.folder, options.seed, options.rate)
-            place.exits.callback(drill.stop)
-            print(f"seed {options.seed}", flush=True)
+    with place("cells", Place) as at:
+        enter_own_namespace()  # for the servers' disks
+        drill = Drill(at.folder, options.seed, options.rate)
+        at.exits.callback(drill.stop)
+        print(f"seed {options.seed}", flush=True)
+
+        def played() -> tuple[list[str], str]:
             books = drill.run(options.seconds)
-        except NeverStarts as reason:
-            raise SystemExit(str(reason)) from None
-        except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
-            print(f"{reason}; the logs are in {place.folder}", file=sys.stderr)
-            return 1
-        findings = check(books)
-        place.keep = bool(findings)
-        print(table(drill, books))
-        for finding in findings:
-            print(f"BROKEN: {finding}")
-        if findings:
-            print(f"{len(findings)} findings; the logs are in {place.folder}")
-        else:
-            print("every request is accounted for")
-        return int(place.keep)
+            findings, figures = check(books), table(drill, books)
+            return findings, figures if findings else f"{figures}\nevery request is accounted for"
 
-
-def missing() -> str:
-    """What this machine lacks; empty if nothing."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "root, on Linux: it makes network namespaces"
-    if HAPROXY is None:
-        return "HAProxy, such as by `apt install haproxy`"
-    if IP is None:
-        return "the program ip, such as by `apt install iproute2`"
-    return ""
-
-
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = Parser("python -m lab.cells", __doc__)
-    add = parser.add_argument
-    new = random.randrange(2**32)
-    add("--seed", type=int, default=new, help="the order of faults (default: a new one)")
-    late = (
-        "seconds after which no new fault begins, once each kind has struck (default: %(default)g)"
-    )
-    add("--seconds", type=positive, default=60, help=late)
-    add(
-        "--rate", type=positive, default=80, help="requests a second, in all (default: %(default)g)"
-    )
-    return parser.parse_args()
+        return verdict(at, played)
 
 
 if __name__ == "__main__":

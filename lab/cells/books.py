@@ -1,60 +1,34 @@
-"""The accounts: every request of every client, over all cells together.
-
-What a restore of a cell may undo is judged as chaos does it: of the rides that this cell answered
-between the backup's beginning and the crash, the backup has all up to some ride, and none after it.
-"""
+"""The accounts: every request of every client, over all cells together."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from lab.cells.clients import Look
 from lab.chaos.books import clients
 from lab.chaos.books.tables import most_of
 from lab.chaos.evidence import Ask, Evidence, FinalState, Restore
-from rocket_rides.cells import CELL_SIZE
 
 Findings = Iterator[str]
 
 
 @dataclass
 class Books:
-    """What the clients saw, and what each cell, by its number, has in the end."""
-
     asks: list[Ask]
-    finals: dict[int, FinalState]
-    restores: dict[int, list[Restore]]
+    finals: dict[int, FinalState]  # by the number of the cell
+    restores: list[Restore]
     looks: list[Look] = field(default_factory=list)
     refused: set[Decimal] = field(default_factory=set)  # without a key, and said not to be taken
     found: list[str] = field(default_factory=list)  # in answers and in totals: each a sentence
 
-    def of_cell(self, cell: int) -> Evidence:
-        """The evidence as if there were this cell alone, with the answers that name its rides."""
-        asks = [
-            replace(ask, answers=[each for each in ask.answers if each.ride // CELL_SIZE == cell])
-            for ask in self.asks
-        ]
-        return Evidence(asks, self.finals[cell], restores=self.restores[cell])
-
-    def of_all(self) -> Evidence:
+    @property
+    def evidence(self) -> Evidence:
         """All rides and keys. A key that has moved is in two cells, and must name one ride."""
         whole = FinalState({}, {}, {}, {}, {})
         for final in self.finals.values():
             whole.rides |= final.rides
             whole.keys |= final.keys
-        return Evidence(self.asks, whole)
-
-
-def nothing_is_lost(books: Books) -> Findings:
-    for cell in books.finals:
-        for ask in clients.lost(books.of_cell(cell)):
-            ids = [answer.ride for answer in ask.answers]
-            yield f"a ride of {ask.distance} m was answered by cell {cell} (as {ids}) and is lost"
-
-
-def nothing_is_double(books: Books) -> Findings:
-    for ask, ids in clients.double(books.of_all()):
-        yield f"one ride of {ask.distance} m was asked for (key {ask.key}), but there are {ids}"
+        return Evidence(self.asks, whole, restores=self.restores)
 
 
 def keys_agree(books: Books) -> Findings:
@@ -66,7 +40,7 @@ def keys_agree(books: Books) -> Findings:
 
 
 def nothing_refused_was_taken(books: Books) -> Findings:
-    taken = {distance: ride for ride, distance in books.of_all().final.rides.items()}
+    taken = {distance: ride for ride, distance in books.evidence.final.rides.items()}
     for distance in books.refused & taken.keys():
         yield f"ride {taken[distance]} was taken, and its client was told that it was not"
 
@@ -75,32 +49,12 @@ def looks_agree(books: Books) -> Findings:
     """Under its id a ride is found, unless a restore may have undone it."""
     for ask, ride, found in books.looks:
         first = next(answer for answer in ask.answers if answer.ride == ride)
-        restores = books.restores[ride // CELL_SIZE]
-        if found != ask.distance and not any(each.may_undo(first) for each in restores):
+        if found != ask.distance and not any(each.may_undo(first) for each in books.restores):
             yield f"ride {ride} is of {ask.distance} m, and a client found {found or 'none'}"
 
 
-def as_in_chaos(books: Books) -> Findings:
-    yield from clients.every_request_was_answered(books.of_all())
-    yield from clients.every_ride_was_asked_for(books.of_all())
-
-
-CLAIMS = (
-    nothing_is_lost,
-    nothing_is_double,
-    keys_agree,
-    nothing_refused_was_taken,
-    looks_agree,
-    as_in_chaos,
-)
-
-
 def check(books: Books) -> list[str]:
-    """All findings, each a sentence; none if every request is accounted for."""
-    claimed = [sentence for claim in CLAIMS for sentence in most_of(claim(books))]
-    return claimed + books.found
-
-
-def undone(books: Books) -> int:
-    """How many rides were answered, and no longer exist under any id."""
-    return clients.undone(books.of_all())
+    claims = (keys_agree, nothing_refused_was_taken, looks_agree)
+    claimed = [claim(books.evidence) for claim in clients.OF_REQUESTS]
+    claimed += [claim(books) for claim in claims]
+    return [sentence for each in claimed for sentence in most_of(each)] + books.found

@@ -14,10 +14,10 @@ from lab.chaos.backup import Backup
 from lab.chaos.books.tables import broken
 from lab.chaos.evidence import FinalState, Restore, read_final_state
 from lab.chaos.faults.postgres_server import PROMOTED
-from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.hosts import PostgresHost, RedisHost, keep
 from lab.chaos.machines import Disk
 from lab.chaos.postgres_pair import ask, connect
-from lab.chaos.service import Service
+from lab.chaos.service import Service, Services
 from lab.network import Host
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
@@ -54,8 +54,7 @@ class Cell:
     """One cell. Methods raise ServerFailed or TimeoutError where it does not come up again."""
 
     def __init__(self, number: int, folder: Path, host: Host) -> None:
-        self.number = number
-        self.host = host
+        self.number, self.host = number, host
         self.folder = folder / f"cell{number}"
         self.folder.mkdir()
         self.address = f"{host.address}:{PORT}"
@@ -66,20 +65,16 @@ class Cell:
         self.postgres = PostgresHost(self.folder / "data", self.folder / "run", settings)
         self.redis = RedisHost(self.folder / "log", self.folder / "run")
         self.servers = (self.postgres, self.redis)
-        self.services: dict[str, Service] = {}
+        self.services = Services()
         self.restores: list[Restore] = []
         self._disks = [Disk(server.data) for server in self.servers]
         self._lives = 0
 
     def start(self) -> None:
-        """Start everything, and return when the API is ready."""
         for disk in self._disks:
             disk.mount()
         with self.host.entered():
-            for server in self.servers:
-                server.keep()
-        for server in self.servers:
-            server.wait_until_it_serves()
+            keep(*self.servers)
         migrations.upgrade(self.postgres.url, self.number)
         self.start_services()
 
@@ -97,17 +92,14 @@ class Cell:
         }
         with self.host.entered():
             for name in names or COMMANDS:
-                service = Service(
-                    f"{name}-{self._lives}", COMMANDS[name], environment, None, self.folder
-                )
-                service.start()
-                self.services[name] = service
+                log = self.folder / f"{name}-{self._lives}.log"
+                self.services[name] = Service(COMMANDS[name], environment, log)
+                self.services[name].start()
         until(lambda: answers(self.address, "/readyz"), f"cell {self.number} is not ready")
 
     def lose(self, down_for: float) -> None:
         """SIGKILL all its processes and servers; start them again after so many seconds."""
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
+        self.services.kill()
         with ThreadPoolExecutor() as at_once:
             for crash in [at_once.submit(server.crash, down_for) for server in self.servers]:
                 crash.result()
@@ -135,9 +127,7 @@ class Cell:
             return read_final_state(connection)
 
     def stop(self) -> None:
-        """End every process, whatever state the cell is in."""
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
+        self.services.kill()
         for server in self.servers:
             server.end()
         for disk in self._disks:

@@ -1,8 +1,7 @@
 """Clients of the router: they take rides, repeat requests at random, and ask for rides.
 
-All their requests together come at one rate, whatever is down. Most rides have an Idempotency-Key;
-their requests are repeated, answered or not, and at the end until they are answered. A ride without
-a key is asked for once.
+Their requests come at one rate, whatever is down. Most rides have an Idempotency-Key, and are asked
+for again, answered or not, and at the end until they are answered; one without a key only once.
 """
 
 import asyncio
@@ -10,20 +9,15 @@ import json
 import random
 import time
 from collections import Counter
-from contextlib import ExitStack
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
-from anyio.from_thread import start_blocking_portal
 
-from lab.chaos.clients import read
+from lab.chaos.clients import Clients, read
 from lab.chaos.evidence import Ask, Journal
-from lab.network import Host
-from lab.until import PATIENCE
 from rocket_rides.cells import CELL_SIZE
 
-TIMEOUT = 4.0  # seconds
 # Of the requests: a new ride, one that was asked for before, a look at a ride, a ride of no cell.
 SHARES = {"new": 50, "again": 42, "look": 7, "nowhere": 1}
 KEYED = 0.8  # of the new rides
@@ -34,61 +28,35 @@ NOT_TAKEN = "not taken"
 
 
 class Look(NamedTuple):
-    """What was found under the id of a ride that was asked for; None is a 404."""
-
     ask: Ask
     ride: int
-    found: Decimal | None
+    found: Decimal | None  # under its id; None is a 404
 
 
 class Reply(NamedTuple):
-    """An answer, to a request that was sent at `sent` on the monotonic clock."""
-
     status: int
     content: str
-    sent: float
+    sent: float  # when its request was, on the monotonic clock
 
 
-class Crowd:
+class Crowd(Clients):
     """Sends `rate` requests a second, on average, to the router at `address`."""
 
     def __init__(self, seed: int, address: str, rate: float) -> None:
-        self.journal = Journal()
+        super().__init__(Journal())
         self.looks: list[Look] = []
         self.refused: set[Decimal] = set()  # rides without a key that were said not to be taken
         self.replies: Counter[str] = Counter()
-        self._url = f"http://{address}/rides"
-        self._rate = rate
+        self._url, self._rate = f"http://{address}/rides", rate
         self._dice = random.Random(f"{seed}/clients")
-        self._ending = asyncio.Event()
-        self._exits = ExitStack()
 
-    def start(self, host: Host) -> None:
-        with host.entered():  # the thread of the portal is there, too
-            self._portal = self._exits.enter_context(start_blocking_portal())
-            self._playing = self._portal.start_task_soon(self._play)
-        self._exits.callback(self._playing.cancel)
-
-    def end(self) -> None:
-        """Ask for no more rides; return when all with a key are answered, or PATIENCE is over."""
-        self._portal.call(self._ending.set)
-        self._playing.result()
-
-    def stop(self) -> None:
-        self._exits.close()
-
-    async def _play(self) -> None:
-        time_out = aiohttp.ClientTimeout(total=TIMEOUT)
-        async with (
-            aiohttp.ClientSession(timeout=time_out) as self._api,
-            asyncio.TaskGroup() as requests,
-        ):
+    async def _ask_for_rides(self) -> None:
+        async with asyncio.TaskGroup() as requests:
             while not self._ending.is_set():
                 await self._pause()
                 [kind] = self._dice.choices([*SHARES], [*SHARES.values()])
                 requests.create_task(self._request(kind))
-            give_up_at = time.monotonic() + PATIENCE
-            while time.monotonic() < give_up_at and (ask := self._unanswered()):
+            while time.monotonic() < self._give_up_at and (ask := self._unanswered()):
                 await self._pause()
                 requests.create_task(self._post(ask))
 
@@ -135,31 +103,20 @@ class Crowd:
         elif reply and reply.status not in AWAY:
             self._trouble(f"a look at ride {ride}", reply)
 
-    async def _ask(
-        self,
-        method: str,
-        path: str = "",
-        data: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Reply | None:
+    async def _ask(self, method: str, path: str = "", **content: Any) -> Reply | None:
         """One request; None where no answer came."""
         sent = time.monotonic()
         try:
-            async with self._api.request(
-                method, self._url + path, data=data, headers=headers
-            ) as response:
+            async with self._api.request(method, self._url + path, **content) as response:
                 reply = Reply(response.status, await response.text(), sent)
         except (aiohttp.ClientError, OSError):
             self.replies["none"] += 1
             return None
         self.replies[str(reply.status)] += 1
         if reply.status in AWAY and response.headers.get("Retry-After") != "1":
-            self.journal.troubles.append(
-                f"status {reply.status} came without Retry-After: 1: {reply.content[:200]}"
-            )
+            self._trouble("a request, without Retry-After: 1,", reply)
         return reply
 
     def _trouble(self, what: str, reply: Reply) -> None:
-        self.journal.troubles.append(
-            f"{what} was answered with {reply.status}: {reply.content[:200]}"
-        )
+        said = f"{what} was answered with {reply.status}: {reply.content[:200]}"
+        self.journal.troubles.append(said)

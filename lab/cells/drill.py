@@ -15,6 +15,7 @@ from lab.cells.router import Mover, Router
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Restore
 from lab.network import Host, switch
+from lab.progress import progress
 from lab.until import PATIENCE, until
 
 PAUSES = (1.0, 3.0)  # seconds between two faults
@@ -26,21 +27,18 @@ ROUTER_DOWN = (0.2, 2.0)
 
 
 class Death(NamedTuple):
-    """A cell was dead from `began` on, for DEAD seconds; all was well for CALM seconds before."""
-
     cell: int
-    began: float
+    began: float  # on the monotonic clock
 
 
 class Drill:
-    """Two cells, a router and clients, each on a host of its own."""
-
     def __init__(self, folder: Path, seed: int, rate: float) -> None:
         switch()
         self.cells = [Cell(n, folder, Host(f"cell{n}", f"10.0.0.1{n}")) for n in (0, 1)]
         self.router = Router(folder, Host("router", "10.0.0.2"), self.cells)
         self.clients = Host("clients", "10.0.0.3")
         self.crowd = Crowd(seed, self.router.address, rate)
+        self.say = progress()
         self.mover = Mover(seed, self.router, self.say)
         self.struck: Counter[str] = Counter()
         self.deaths: list[Death] = []
@@ -54,14 +52,8 @@ class Drill:
         }
         self._began = time.monotonic()
 
-    def say(self, line: str) -> None:
-        print(f"{time.monotonic() - self._began:5.1f} s  {line}", flush=True)
-
     def run(self, seconds: float) -> Books:
-        """Play, settle, and return the books. Raises ServerFailed or TimeoutError.
-
-        Each fault is injected by this thread, one after another, and undone before the next.
-        """
+        """Play each fault, one after another, and settle. Raises ServerFailed or TimeoutError."""
         for cell in self.cells:
             self._exits.callback(cell.stop)
             cell.start()
@@ -71,7 +63,8 @@ class Drill:
         self._began = time.monotonic()
         with self.router.host.entered():
             self.mover.start()
-        self.crowd.start(self.clients)
+        with self.clients.entered():  # the thread that it starts is there, too
+            self.crowd.start()
         for kind in self._plan(seconds):
             self.struck[kind] += 1
             self.say(self._faults[kind]())
@@ -114,7 +107,7 @@ class Drill:
             cell.restore(backup, self._dice.random() < 0.5)
             self.router.prepare(cell)
             # Until now, another cell that has a key may have answered with a ride that is lost.
-            cell.restores.append(Restore(backup.began, time.monotonic()))
+            cell.restores.append(Restore(backup.began, time.monotonic(), cell.number))
             cell.start_services("api")
         return f"cell {cell.number} restored from a backup that was at least {seconds:.0f} s old"
 
@@ -134,18 +127,13 @@ class Drill:
         with suppress(TimeoutError):
             until(lambda: not self._left(), "what is left is among the findings", PATIENCE)
         found += self._left()
-        return Books(
-            self.crowd.journal.asks,
-            {cell.number: cell.final_state() for cell in self.cells},
-            {cell.number: cell.restores for cell in self.cells},
-            self.crowd.looks,
-            self.crowd.refused,
-            found,
-        )
+        finals = {cell.number: cell.final_state() for cell in self.cells}
+        restores = [restore for cell in self.cells for restore in cell.restores]
+        crowd = self.crowd
+        return Books(crowd.journal.asks, finals, restores, crowd.looks, crowd.refused, found)
 
     def _left(self) -> list[str]:
         return [sentence for cell in self.cells for sentence in cell.left()]
 
     def stop(self) -> None:
-        """End every process, whatever they do."""
         self._exits.close()

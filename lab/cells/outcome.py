@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from statistics import median, quantiles
 
-from lab.cells.books import Books, nothing_is_double, nothing_is_lost, undone
+from lab.cells.books import Books
 from lab.cells.drill import CALM, DEAD, Drill
+from lab.chaos.books import clients
+from lab.chaos.outcome import counted
 from rocket_rides.cells import CELL_SIZE
 
 SLICE = 2.0  # seconds
@@ -12,26 +14,21 @@ FEWEST = 20  # rides, for a p99 of a slice
 
 
 def table(drill: Drill, books: Books) -> str:
-    """The figures of a drill, one per line."""
     answered = sum(1 for ask in books.asks if ask.answers)
     keyed = sum(1 for ask in books.asks if ask.key)
     figures = {
         "rides asked for": f"{len(books.asks):,}, {keyed:,} of them with a key",
         "rides answered": f"{answered:,}",
         "rides in each cell": ", ".join(f"{len(one.rides):,}" for one in books.finals.values()),
-        "answers": _counted(drill.crowd.replies),
-        "faults": _counted(drill.struck),
+        "answers": counted(drill.crowd.replies.elements()),
+        "faults": counted(drill.struck.elements()),
         "moves of slots": f"{drill.mover.moves}, killed {drill.mover.killed} times",
-        "undone by restores": f"{undone(books):,}",
-        "lost": f"{len([*nothing_is_lost(books)])}",
-        "double": f"{len([*nothing_is_double(books)])}",
+        "undone by restores": f"{clients.undone(books.evidence):,}",
+        "lost": f"{len(clients.lost(books.evidence))}",
+        "double": f"{len(clients.double(books.evidence))}",
         "a neighbour's p99": _neighbours(drill, books),
     }
     return "\n".join(f"{name:<20} | {figure}" for name, figure in figures.items())
-
-
-def _counted(kinds: dict[str, int]) -> str:
-    return ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
 
 
 def _neighbours(drill: Drill, books: Books) -> str:

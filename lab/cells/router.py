@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from demo.embedded.welcome import answers
+from lab.balancer import BEFORE_CELLS, HAPROXY
 from lab.cells.cell import Cell
-from lab.haproxy import CONFIGURATION, HAPROXY
 from lab.network import Host
 from lab.processes import clean_environment, start
 from lab.until import until
@@ -32,7 +32,7 @@ class Router:
         self.address = f"{host.address}:{PORT}"
         self.host = host
         self.map = folder / "slots.map"
-        shutil.copy(CONFIGURATION.with_name("slots.map"), self.map)
+        shutil.copy(BEFORE_CELLS.with_name("slots.map"), self.map)
         self._log = (folder / "router.log").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment = clean_environment() | {
@@ -46,7 +46,7 @@ class Router:
     def start(self) -> None:
         """Return when it sends requests on. Raises TimeoutError."""
         with self.host.entered():
-            self._process = self._run([HAPROXY or "haproxy", "-q", "-db", "-f", str(CONFIGURATION)])
+            self._process = self._run([HAPROXY or "haproxy", "-q", "-db", "-f", str(BEFORE_CELLS)])
         until(lambda: answers(self.address, "/readyz"), "the router does not answer")
 
     def kill(self) -> None:
@@ -59,35 +59,28 @@ class Router:
         return int(self.map.read_text().splitlines()[slot].split()[1])
 
     def move(self, slots: str, cell: int) -> subprocess.Popen[bytes]:
-        """Begin to give slots to a cell."""
         return self._run([sys.executable, "-m", "cells.router", slots, str(cell)])
 
     def prepare(self, cell: Cell) -> None:
         """Run the command for a cell that was restored, while no move is under way."""
-        until(
-            lambda: self.move("restored", cell.number).wait() == 0,
-            f"cell {cell.number} can't be prepared",
-        )
+        late = f"cell {cell.number} can't be prepared"
+        until(lambda: self.move("restored", cell.number).wait() == 0, late)
 
     def _run(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         return start(command, self._environment, self._log)
 
 
 class Mover(threading.Thread):
-    """Moves slots back and forth, and kills some of the moves; each is run until it succeeds.
-
-    `busy` is held during a move. Start it on the router's host.
-    """
+    """Moves slots back and forth; each move is run until it succeeds, and some runs are killed."""
 
     def __init__(self, seed: int, router: Router, say: Callable[[str], None]) -> None:
         super().__init__(name="mover", daemon=True)
-        self.busy = threading.Lock()
+        self.busy = threading.Lock()  # held during a move
         self.moves = self.killed = 0
         self.error: str | None = None
         self._took = 1.0  # seconds, of the last move that took one run
         self._dice = random.Random(f"{seed}/moves")
-        self._router = router
-        self._say = say
+        self._router, self._say = router, say
         self._ending = threading.Event()
 
     def run(self) -> None:

@@ -13,79 +13,45 @@ is kept. Ctrl-C ends a run with status 130, SIGTERM with 143; it leaves no proce
 """
 
 import argparse
-import random
 import shlex
-import signal
 import sys
 
-import psycopg
-
 from demo.embedded import stock
-from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
-from lab.arguments import positive
+from lab.arguments import Arguments
 from lab.chaos.faults import FAULTS
 from lab.chaos.fleet import RATE, Fleet
 from lab.chaos.machines import enter_own_namespace
 from lab.chaos.nemesis import EVERY
 from lab.chaos.outcome import judged
 from lab.chaos.play import Play
-from unified_log.errors import Unavailable
-from unified_log.process import Parser
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from lab.place import Place, place, verdict
 
 
 def main() -> int:
-    """Return 0 if every ride counted once, else 1."""
     options = arguments()
     print(f"seed {options.seed}", flush=True)
-    # SIGINT too: a shell has the programs that it starts in the background ignore it.
-    for each in SIGNALS:
-        signal.signal(each, lambda number, _: sys.exit(128 + number))
-    try:
+    with place("chaos", Place) as at:
         stock.require()
-        fleet = Fleet(STREAM_SERVERS[options.stream_server], disks=enter_own_namespace())
-    except NeverStarts as reason:
-        raise SystemExit(str(reason)) from None
-    keep = True
-    try:
-        fleet.start()
-        play = Play(fleet, options)
-        play.run()
-        findings, table = judged(play)
-        keep = bool(findings)
-    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
-        print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
-        return 1
-    except SystemExit:  # by a signal
-        keep = False
-        raise
-    finally:
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        fleet.stop(keep=keep)
-    print(table)
-    for finding in findings:
-        print(f"BROKEN: {finding}")
-    if findings:
+        server = STREAM_SERVERS[options.stream_server]
+        fleet = Fleet(at.folder, server, disks=enter_own_namespace())
+        at.exits.callback(fleet.stop)
+
+        def played() -> tuple[list[str], str]:
+            fleet.start()
+            play = Play(fleet, options)
+            play.run()
+            return judged(play)
+
         seed = [] if "--seed" in sys.argv else ["--seed", str(options.seed)]
-        again = f"python -m lab.chaos {shlex.join(seed + sys.argv[1:])}"
-        print(f"{len(findings)} findings; {again}; the logs are in {fleet.folder}")
-    return int(keep)
+        again = shlex.join(seed + sys.argv[1:])
+        return verdict(at, played, f"python -m lab.chaos {again}; ")
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = Parser("python -m lab.chaos", __doc__)
-
-    def number(name: str, default: float, meaning: str) -> None:
-        shown = f"{meaning} (default: {default:g})"
-        parser.add_argument(name, type=positive, default=default, help=shown)
-
-    add = parser.add_argument
-    new = random.randrange(2**32)
-    add("--seed", type=int, default=new, help="repeat an earlier plan (default: a new one)")
+    parser = Arguments("chaos", __doc__)
+    add, number = parser.add_argument, parser.number
+    parser.seed("--seed", "repeat an earlier plan")
     number("--seconds", 100, "duration of the faults; start and end take some 20 seconds more")
     number("--rate", RATE, "rides a second")
     number("--every", EVERY, "seconds from one fault to the next, on average")

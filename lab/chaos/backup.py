@@ -1,8 +1,7 @@
 """Takes base backups of an embedded Postgres, and restores them, as after a disaster.
 
-Started with `recovery.signal`, Postgres recovers what the backup holds and begins a new timeline.
-Started without it, as when somebody copies the folder back, it assumes that it has crashed, and
-goes on in the old timeline as if nothing had happened.
+With `recovery.signal`, Postgres recovers the backup and begins a new timeline. Without it, as when
+somebody copies the folder back, it takes that for a crash, and goes on in the old timeline.
 """
 
 import shutil
@@ -29,10 +28,7 @@ class Backup:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def restore(self, *, recovery_signal: bool, into: Postgres | None = None) -> None:
-        """Replace the data folder, or that of the server `into`, by the backup.
-
-        The server must not be running.
-        """
+        """Put it in place of its server's data, or that of `into`, which must not be running."""
         server = into or self._postgres
         folder = emptied(server)
         server.run(["cp", "-a", f"{self._folder}/.", str(folder)])
@@ -58,10 +54,7 @@ def emptied(server: Postgres) -> Path:
 
 
 def base_backup(server: Postgres, folder: Path, *source: str) -> None:
-    """Copy the data folder of the server at `source`, by a base backup. Raises ServerFailed.
-
-    The program is `server`'s, and the copy belongs to its user.
-    """
+    """By `server`'s program, and as its user, copy the data of `source`. Raises ServerFailed."""
     server.account.make_private(folder)
     options = ("--username=postgres", "--checkpoint=fast", "--no-sync")
     server.run([f"{server.programs}/pg_basebackup", f"--pgdata={folder}", *source, *options])

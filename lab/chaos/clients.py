@@ -1,10 +1,9 @@
 """Clients of the API: each posts rides until they are answered, and some behave badly.
 
-Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One ride in
-six begins with a client that hangs up after half of the request, or before the answer; half of
-these are never posted again. One in twenty is posted again seconds after it was answered. Of the
-rides that were answered, three in ten are rated. A quarter of the clients' requests belong to a
-trace, and half have malformed trace headers.
+Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One in six
+begins with a client that hangs up; half of these are never posted again. Some are posted again
+seconds after their answer, and some rated. A quarter of the requests belong to a trace, and half
+have malformed trace headers.
 """
 
 import asyncio
@@ -44,13 +43,6 @@ TRACES: tuple[dict[str, str], ...] = (
 )
 
 
-class Answered(NamedTuple):
-    """What an answer says, and when its request was sent, on the monotonic clock."""
-
-    content: str
-    sent: float
-
-
 class Refused(NamedTuple):
     """A request that was sent whole and got no good answer; `at` is on the monotonic clock."""
 
@@ -58,24 +50,11 @@ class Refused(NamedTuple):
     why: str
 
 
-class Crowd:
-    """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
+class Clients:
+    """They ask for rides in a thread of their own, as the journal notes."""
 
-    def __init__(
-        self,
-        seed: int,
-        port: int,
-        rate: float,
-        journal: Journal,
-        away: Container[int] = frozenset({503}),  # what may be answered where nobody can take it
-    ) -> None:
-        number = max(FEWEST, math.ceil(rate / BUSIEST))
-        self.refused: list[Refused] = []  # each is tried again
-        self._names = [f"{seed}/{n}" for n in range(number)]
-        self._rate = rate / number  # of each
-        self._port = port
-        self._journal = journal
-        self._away = away
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
         self._exits = ExitStack()
@@ -83,27 +62,49 @@ class Crowd:
     def start(self) -> None:
         self._portal = self._exits.enter_context(start_blocking_portal())
         self._playing = self._portal.start_task_soon(self._play)
+        self._exits.callback(self._playing.cancel)
 
     async def _play(self) -> None:
         time_out = aiohttp.ClientTimeout(total=TIMEOUT)
         async with aiohttp.ClientSession(timeout=time_out) as self._api:
-            await asyncio.gather(*map(self._client, self._names))
+            await self._ask_for_rides()
+
+    async def _ask_for_rides(self) -> None:
+        raise NotImplementedError
 
     def end(self) -> None:
-        """Ask for no more rides; return when all that were asked for are answered or given up.
-
-        Raises what a client raised.
-        """
+        """Return when what was asked for is answered or given up. Raises a client's error."""
         self._give_up_at = time.monotonic() + PATIENCE
         self._portal.call(self._ending.set)
         self._playing.result()
+        self.stop()
+
+    def stop(self) -> None:
         self._exits.close()
+
+
+class Crowd(Clients):
+    """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
+
+    def __init__(
+        self, seed: int, port: int, rate: float, journal: Journal, away: Container[int] = (503,)
+    ) -> None:
+        """`away` is what may be answered where nobody can take a request."""
+        super().__init__(journal)
+        number = max(FEWEST, math.ceil(rate / BUSIEST))
+        self.refused: list[Refused] = []  # each is tried again
+        self._names = [f"{seed}/{n}" for n in range(number)]
+        self._rate = rate / number  # of each
+        self._port, self._away = port, away
+
+    async def _ask_for_rides(self) -> None:
+        await asyncio.gather(*map(self._client, self._names))
 
     async def _client(self, name: str) -> None:
         dice = random.Random(name)
         again: deque[Ask] = deque()  # rides to post once more, in the order of their answers
         while not await self._ends_within(dice.expovariate(self._rate)):
-            ask = self._journal.ask(name)
+            ask = self.journal.ask(name)
             await self._misbehave(ask, dice)
             if not ask.given_up:
                 await self._post(ask)
@@ -132,7 +133,6 @@ class Crowd:
             await self._send(first, dice.choice([0, 0.002, 0.02]))
 
     async def _send(self, data: bytes, pause: float) -> None:
-        """Send `data` and hang up, at once or a moment later."""
         with suppress(OSError):
             async with asyncio.timeout(TIMEOUT):
                 _, api = await asyncio.open_connection(HOST, self._port)
@@ -142,7 +142,6 @@ class Crowd:
                     await asyncio.sleep(pause)
 
     async def _post(self, ask: Ask) -> None:
-        """Post the ride until it is answered."""
         ask.whole = True
         ride, what = {"distance": str(ask.distance)}, f"the ride of {ask.distance} m"
         if answered := await self._until_answered(ask, "rides", ride, what, {201}):
@@ -154,15 +153,16 @@ class Crowd:
         path, what = f"rides/{ride}/rating", f"the rating of ride {ride}"
         good = {200, 201, 404, 409}
         if answered := await self._until_answered(ask, path, {"stars": str(stars)}, what, good):
-            if given := json.loads(answered.content).get("rating"):
-                ask.rated.append(Rated(ride, given["stars"], answered.sent, time.monotonic()))
-            elif not self._journal.restores:
-                self._journal.troubles.append(f"{what} was answered with {answered.content}")
+            content, sent = answered
+            if given := json.loads(content).get("rating"):
+                ask.rated.append(Rated(ride, given["stars"], sent, time.monotonic()))
+            elif not self.journal.restores:
+                self.journal.troubles.append(f"{what} was answered with {content}")
 
     async def _until_answered(
         self, ask: Ask, path: str, data: Mapping[str, str], what: str, good: Container[int]
-    ) -> Answered | None:
-        """Post until there is a `good` answer. `away` or a lost connection is no answer."""
+    ) -> tuple[str, float] | None:
+        """Post until there is a `good` answer; returns it, and when its request was sent."""
         url = f"http://{HOST}:{self._port}/{path}"
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
@@ -173,12 +173,11 @@ class Crowd:
                 self.refused.append(Refused(time.monotonic(), in_one_line(error)))
             else:
                 if status in good:
-                    return Answered(content, sent)
-                self.refused.append(Refused(time.monotonic(), f"{status}: {content[:200]}"))
+                    return content, sent
+                said = f"{status}: {content[:200]}"
+                self.refused.append(Refused(time.monotonic(), said))
                 if status not in self._away:
-                    self._journal.troubles.append(
-                        f"{what} was answered with {status}: {content[:200]}"
-                    )
+                    self.journal.troubles.append(f"{what} was answered with {said}")
                     if status < 500:
                         return None
             if time.monotonic() > self._give_up_at:
@@ -188,13 +187,11 @@ class Crowd:
 
 
 def headers(ask: Ask) -> dict[str, str]:
-    """The headers with which its client posts it: its key, and perhaps a trace."""
     trace = TRACES[int(ask.distance.scaleb(3)) % len(TRACES)]
     return {"Idempotency-Key": str(ask.key), **trace}
 
 
 def request(ask: Ask) -> bytes:
-    """The bytes of a POST for this ride, for a client that hangs up."""
     body = f"distance={ask.distance}"
     fields = {"Host": HOST, **headers(ask), "Content-Type": FORM, "Content-Length": len(body)}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
@@ -202,6 +199,5 @@ def request(ask: Ask) -> bytes:
 
 
 def read(content: str, sent: float) -> Answer:
-    """The ride in a 201 that has just come, for a request sent at `sent`."""
     ride = json.loads(content, parse_float=Decimal)["ride"]
     return Answer(ride["id"], Decimal(ride["distance"]), sent, time.monotonic())

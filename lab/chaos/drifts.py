@@ -1,15 +1,10 @@
 """The drifts: errors that the nemesis writes into tables, for the nightly job to find and repair.
 
-What no job may repair, a person's hand in the rides, is `lab.chaos.tampering`'s.
-
 A drift and its row in `chaos.drifts` are one transaction. So a restore, or a fail-over with loss,
 undoes both together; one that undoes a repair brings the drift back. Whether a drift is there is
-always asked of the tables, in one snapshot:
-
-* that of a total is there while as many resets are applied as when the millimetre was added;
-* that of a minute, while its row has the figures that the nemesis gave it. The rollup itself may
-  compute the minute anew, when a ride comes late;
-* that of an outcome, while its ride has none.
+always asked of the tables (`chaos.known_drifts`): of a total, while as many resets are applied as
+when the millimetre was added; of a minute, while its row has the figures that the nemesis gave it;
+of an outcome, while its ride has none.
 
 A victim never has two drifts, so drifts never add up. A minute or an outcome gets only one ever:
 after a second one, the first would seem to be there again. One total is always left right: if all
@@ -124,9 +119,8 @@ STATEMENTS = {TOTAL: WRONG_TOTAL, MINUTE: WRONG_MINUTE, OUTCOME: LOST_OUTCOME}
 
 def prepare(connection: psycopg.Connection) -> None:
     """Create the schema, unless it exists. Raises psycopg.Error."""
-    connection.execute(TABLE, prepare=False)
-    connection.execute(NOTES)
-    refusals.prepare(connection)
+    for statements in (TABLE, NOTES, refusals.TABLE):
+        connection.execute(statements, prepare=False)
 
 
 def make(connection: psycopg.Connection, kind: str, dice: random.Random) -> str | None:

@@ -1,7 +1,4 @@
-"""The evidence of a run: all that the judge of the books looks at.
-
-The journal has what was asked for and answered, as the clients saw it.
-"""
+"""The evidence of a run: all that the judge of the books looks at."""
 
 import threading
 import time
@@ -15,6 +12,7 @@ import psycopg
 from lab.chaos.receiver import Delivery
 from lab.chaos.runs import Run
 from lab.chaos.service import Exit
+from rocket_rides.cells import CELL_SIZE
 
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
@@ -45,33 +43,33 @@ class Restore(NamedTuple):
     """Postgres was killed at `killed` and restored from a backup that began at `began`.
 
     Of a cell, `killed` is later: when all cells had forgotten the keys of its lost rides. Both are
-    on the monotonic clock. The backup has all that was committed before it began. A promoted
-    standby counts as a backup that began when it was cut off, also if it lagged.
+    on the monotonic clock. A promoted standby counts as a backup that began when it was cut off.
     """
 
     began: float
     killed: float
+    cell: int | None = None  # whose Postgres it is, where there are several
+
+    def is_about(self, answer: Answer | Rated) -> bool:
+        return self.cell in (None, answer.ride // CELL_SIZE)
 
     def may_undo(self, answer: Answer | Rated) -> bool:
         """Whether the old server may have committed what was answered after the backup began.
 
-        A request that was sent after that server had ended was served by the restored one. One sent
-        earlier may have been served by either, whenever its answer came: the API may have been
-        stopped between the old server's answer and its own.
+        One sent later was served by the restored server; one sent earlier by either, whenever its
+        answer came: the API may have been stopped between the old server's answer and its own.
         """
-        return answer.sent < self.killed and answer.came > self.began
+        was_under_way = answer.sent < self.killed and answer.came > self.began
+        return self.is_about(answer) and was_under_way
 
 
 @dataclass(slots=True)
 class Ask:
-    """One ride that somebody asked for. No two have the same distance (metres).
-
-    The ride of a request that was never sent completely must not exist.
-    """
+    """A ride that somebody asked for. No two have the same distance (metres)."""
 
     distance: Decimal
     key: str | None = None
-    whole: bool = False
+    whole: bool = False  # it was sent completely; else its ride must not exist
     given_up: bool = False  # its client hung up, and will not ask again
     asked_at: float = field(default_factory=time.monotonic)
     answers: list[Answer] = field(default_factory=list)

@@ -1,8 +1,5 @@
 """A whole private fleet: two pairs of servers, an API, streamers, consumers, and a receiver."""
 
-import shutil
-import signal
-import tempfile
 from pathlib import Path
 
 import psycopg
@@ -17,7 +14,7 @@ from lab.chaos.machines import Clock, Disk, library
 from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client
-from lab.chaos.service import Service
+from lab.chaos.service import Service, Services
 from lab.ports import free_ports
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME
@@ -42,10 +39,9 @@ LONGEST_LOG = 1000  # entries
 TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
 
-# The demo's fault rates, and tighter limits: batches are small, so there are many; the log outgrows
-# its cap while a consumer is stopped; within seconds, a stopped leader is replaced, and a stopped
-# worker's leases run out. A receiver that is away for seconds, or workers that are killed, make no
-# dead letters.
+# The demo's fault rates, and tighter limits: batches are small; the log outgrows its cap while a
+# consumer is stopped; within seconds, a stopped leader is replaced, and a stopped worker's leases
+# run out. A receiver that is away for seconds, or workers that are killed, make no dead letters.
 RATE = 60.0  # rides a second, for which these limits are chosen
 SETTINGS = {
     "CRASH_RATE": "0.1",
@@ -64,23 +60,19 @@ SETTINGS = {
 
 
 class Fleet:
-    """The fleet, in one temporary folder, with a log file per process."""
+    """The fleet, in one folder, with a log file per process."""
 
-    def __init__(self, stream_server: StreamServer, *, disks: bool) -> None:
-        # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
-        self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
-        self.folder.chmod(0o755)
+    def __init__(self, folder: Path, stream_server: StreamServer, *, disks: bool) -> None:
+        self.folder = folder
         self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
-        self.pairs: dict[str, PostgresPair | RedisPair] = {
-            "postgres": self.postgreses,
-            "redis": self.redises,
-        }
+        pairs: tuple[PostgresPair | RedisPair, ...] = (self.postgreses, self.redises)
+        self.pairs = dict(zip(SERVERS, pairs, strict=True))
         self.servers = [*self.postgreses.servers, *self.redises.servers]
         self.warehouse = Disk(self.folder / "runs")
         self.receiver = Receiver()
         self.api_port = 0
-        self.services: dict[str, Service] = {}
+        self.services = Services()
         self.next_release = self.folder / "next"  # its code
         self._has_clocks = library(self.folder)
         self._has_disks = disks
@@ -92,12 +84,10 @@ class Fleet:
 
     @property
     def redis(self) -> RedisHost:
-        """The primary, likewise."""
         return self.redises.primary
 
     @property
     def warehouse_dir(self) -> Path:
-        """The folder of the nightly job's warehouse."""
         return self.warehouse.folder / "warehouse"
 
     def start(self) -> None:
@@ -117,9 +107,9 @@ class Fleet:
         self.receiver.start()
         self.api_port = free_ports()
         for name, command in COMMANDS.items():
-            service = Service(name, command, self.environment, self._new_clock(name), self.folder)
-            self.services[name] = service
-            service.start()
+            log, clock = self.folder / f"{name}.log", self._new_clock(name)
+            self.services[name] = Service(command, self.environment, log, clock)
+            self.services[name].start()
         until(self._is_ready, f"the fleet was not ready within {READY_LIMIT:.0f} s", READY_LIMIT)
 
     def _new_clock(self, name: str) -> Clock | None:
@@ -127,7 +117,6 @@ class Fleet:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings of every process of the fleet."""
         port = self.postgreses.proxy.port
         return SETTINGS | {
             "API_PORT": str(self.api_port),
@@ -150,15 +139,8 @@ class Fleet:
     def redis_client(self) -> Client:
         return client(self.redis)
 
-    def end(self) -> list[str]:
-        """SIGTERM the services; returns a sentence for each that did not end."""
-        slow = [name for name, service in self.services.items() if not service.end()]
-        return [f"{name} did not end on SIGTERM" for name in slow]
-
-    def stop(self, *, keep: bool) -> None:
-        """End every process, whatever state the fleet is in; remove the folder, unless `keep`."""
-        for service in self.services.values():
-            service.end(by=signal.SIGKILL)
+    def stop(self) -> None:
+        self.services.kill()
         self.receiver.stop()
         self.postgreses.end()
         self.redises.end()
@@ -166,5 +148,3 @@ class Fleet:
             if server.disk:
                 server.disk.unmount()
         self.warehouse.unmount()
-        if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)

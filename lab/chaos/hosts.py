@@ -7,8 +7,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -80,20 +80,14 @@ class Host(Server):
                 raise ServerFailed("; ".join(self.failures) or f"{self.name} does not start")
 
     def crash(
-        self,
-        down_for: float,
-        meanwhile: Callable[[], None] = lambda: None,
-        *,
-        for_good: bool = False,
+        self, down_for: float, meanwhile: Callable[[], None] = lambda: None, for_good: bool = False
     ) -> None:
         """SIGKILL the server, restart it after `down_for` seconds, and return when it serves.
 
-        `meanwhile` runs while the server is down. With `for_good` it stays down,
-        unless `meanwhile` fails. Raises ServerFailed where it was down for good before.
+        `meanwhile` runs while the server is down. With `for_good` it stays down, unless that fails.
+        Raises ServerFailed where it was down for good before.
         """
-        with self._guard:
-            if self._ending.is_set():
-                raise ServerFailed(f"{self.name} has ended")
+        with self._down():
             self._serves.clear()
             self.kill()
             meanwhile()
@@ -104,13 +98,8 @@ class Host(Server):
             self.wait_until_it_serves()
 
     def hang(self, meanwhile: Callable[[], None]) -> None:
-        """Freeze the server, and SIGKILL it after `meanwhile`: then it stays down for good.
-
-        If `meanwhile` fails, it is restarted. Raises ServerFailed where it was down before.
-        """
-        with self._guard:
-            if self._ending.is_set():
-                raise ServerFailed(f"{self.name} has ended")
+        """Freeze it, and SIGKILL it for good after `meanwhile`; if that fails, restart it."""
+        with self._down():
             self.freeze()
             try:
                 meanwhile()
@@ -125,6 +114,14 @@ class Host(Server):
         for process in running(self.folder):
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
+
+    @contextmanager
+    def _down(self) -> Iterator[None]:
+        """Nobody starts it meanwhile."""
+        with self._guard:
+            if self._ending.is_set():
+                raise ServerFailed(f"{self.name} has ended")
+            yield
 
     def end(self) -> None:
         self._ending.set()
@@ -145,6 +142,14 @@ class Host(Server):
         return super()._spawn(command, orphan_signal, session=session)
 
 
+def keep(*hosts: Host) -> None:
+    """Start them, and return when they serve. Raises ServerFailed."""
+    for host in hosts:
+        host.keep()
+    for host in hosts:
+        host.wait_until_it_serves()
+
+
 class PostgresHost(Host, Postgres):
     """A Postgres on a machine of its own."""
 
@@ -159,9 +164,8 @@ H = TypeVar("H", bound=PostgresHost | RedisHost)
 class Pair(Generic[H]):
     """A `primary` and a `replica`, of one kind, which exchange roles when the primary fails.
 
-    There is no Sentinel and no Patroni: a fault does what such a program would do. Clients connect
-    through a proxy, which leads to the primary. The replica follows through another proxy, the
-    link; while the link is cut, the replica falls behind.
+    A fault does what Sentinel or Patroni would do. Clients connect through a proxy, which leads to
+    the primary. The replica follows through another one, the link.
     """
 
     def __init__(self, primary: H, replica: H) -> None:

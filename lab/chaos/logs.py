@@ -1,23 +1,14 @@
-"""Finds unexpected lines in the fleet's logs.
-
-No table records a traceback or a library's warning, so every line that is not a usual one is a
-finding. All patterns are in this file: change a log line, and change its pattern here.
-"""
+"""Finds unexpected lines in the fleet's logs: every line that is not a usual one is a finding."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab.chaos.service import ENDED, Service
+from lab.chaos.service import ENDED, Service, Services
 
 # A usual line. Anything else is unexpected: an ERROR, a traceback, a message of a library.
-USUAL = re.compile(
-    r"\d\d:\d\d:\d\d ("
-    r"(DEBUG|INFO|WARNING) "
-    r"|Listening on http"  # the API's first line
-    rf"|{ENDED}"  # our own supervisor's
-    r")"
-)
+# The API's first line is one, and what our own supervisor says.
+USUAL = re.compile(rf"\d\d:\d\d:\d\d ((DEBUG|INFO|WARNING) |Listening on http|{ENDED})")
 # The API's server logs this for a worker that was killed, and starts another. One line is allowed
 # for each worker that the nemesis ended, and no more.
 WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")
@@ -27,8 +18,13 @@ SERVER_BROKEN = re.compile(
 )
 
 
+def said(services: Services) -> list[str]:
+    """What they should never have printed."""
+    found = {name: unexpected(service) for name, service in services.items()}
+    return [f"{name} said: {line}" for name, lines in found.items() for line in lines]
+
+
 def unexpected(service: Service) -> list[str]:
-    """The lines that a service should never have printed."""
     unusual = [line for line in lines(service.log) if not USUAL.match(line)]
     workers = [line for line in unusual if WORKER_ENDED.search(line)]
     others = [line for line in unusual if not WORKER_ENDED.search(line)]
@@ -41,7 +37,6 @@ def broken(log: Path) -> list[str]:
 
 
 def lines(log: Path) -> Iterator[str]:
-    """All lines of a log, each with its time."""
     if log.exists():
         with log.open(errors="replace") as text:
             for line in text:

@@ -28,11 +28,7 @@ def enter_own_namespace() -> bool:
 
 
 class Disk:
-    """A file system in memory, mounted on `folder`, which can be full for a while.
-
-    They are mounted in a mount namespace of chaos' own, so no other process sees them, and they end
-    with it.
-    """
+    """A file system in memory, which can be full; only chaos' own mount namespace has it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,13 +60,9 @@ class Disk:
 class Clock:
     """The clock of one process, or of one server, kept in a file of `folder`.
 
-    A small preloaded library replaces the functions that tell the time of day. The monotonic clock
-    stays right, as on a machine whose time of day is set.
-
-    libfaketime 0.9.10 does the same. But to follow a clock that changes under a running process, it
-    reads its file at each call: that takes 3.8 us instead of 0.06, and Redis 6.2 does a fourth as
-    many XADD. With its cache, a process follows up to two seconds late. Each process that is killed
-    leaves two files in shared memory, and chaos kills hundreds. It also has to be installed.
+    A preloaded library replaces what tells the time of day. The monotonic clock stays right. To
+    follow such changes, libfaketime 0.9.10 reads its file at each call, which takes 3.8 us and not
+    0.06: Redis 6.2 does a fourth as many XADD.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

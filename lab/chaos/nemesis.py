@@ -23,31 +23,21 @@ AT_A_TIME = 100  # at the most
 TURNS = 0.75  # of the run: within this share, each kind has come once, on average
 # Kinds after which the recording begins another life of the database.
 REPLACE_POSTGRES = {
-    "postgres-restore",
-    "postgres-sync-failover",
-    "postgres-async-failover",
-    "postgres-freeze",
+    *("postgres-restore", "postgres-freeze"),
+    *("postgres-sync-failover", "postgres-async-failover"),
 }
 
 
 class Planned(NamedTuple):
-    """A planned fault: seconds from the start, kind, and the dice for all else."""
-
-    at: float
+    at: float  # seconds from the start
     kind: str
-    dice: random.Random
+    dice: random.Random  # for all else
 
 
-def plan(
-    seed: int, seconds: float, kinds: Sequence[str], every: float = EVERY
-) -> Iterator[Planned]:
-    """Faults of all `kinds`, each as often as the others, at random moments within `seconds`.
-
-    In a short run they come faster, so that each kind comes at least once, on average.
-    """
-    dice = random.Random(seed)
+def plan(seed: int, seconds: float, kinds: Sequence[str], every: float) -> Iterator[Planned]:
+    """Faults of all `kinds`, each as often as the others; in a short run, each once on average."""
+    dice, at = random.Random(seed), 0.0
     pause = min(every, TURNS * seconds / len(kinds))
-    at = 0.0
     for round_ in itertools.count():
         for kind in dice.sample(kinds, len(kinds)):
             at += dice.expovariate(1 / pause)
@@ -64,8 +54,7 @@ class Nemesis(threading.Thread):
         self.struck: list[Struck] = []
         self.moot: set[str] = set()  # kinds
         self.failures: list[str] = []
-        self._scene = scene
-        self._plan = faults
+        self._scene, self._plan = scene, faults
         self._journal = journal.open("w")
         self._guard = threading.Lock()
 

@@ -1,10 +1,8 @@
-"""An onlooker: it reads the log as it is written.
+"""An onlooker: it reads the log as it is written, past the proxies, usually before it is trimmed.
 
-It keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
-usually before it is trimmed. It misses entries that are gone before it reads them: cut from the end
-of the file, flushed, trimmed where Redis is full, or gone before it joins a promoted replica. It
-may also miss entries while two Redis accept writes. So what it saw is in the right order, but
-need not be everything.
+It misses entries that are gone before it reads them: cut from the end of the file, flushed, trimmed
+where Redis is full, gone before it joins a promoted replica, or in the other of two that take
+writes. So what it saw is in the right order, but need not be everything.
 """
 
 import threading
@@ -37,9 +35,10 @@ class Onlooker(threading.Thread):
 
     error = ""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, url: Callable[[], str] = str) -> None:
         super().__init__(name=name, daemon=True)
         self.ending = threading.Event()
+        self._url = url  # of the server that it looks at
 
     def run(self) -> None:
         try:
@@ -51,7 +50,6 @@ class Onlooker(threading.Thread):
         raise NotImplementedError
 
     def end(self) -> None:
-        """Return when it has ended."""
         self.ending.set()
         if self.ident:
             self.join()
@@ -60,14 +58,12 @@ class Onlooker(threading.Thread):
 class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended.
 
-    It reports each entry once. Where the last entry that it read is gone, it reads the log from the
-    beginning: a replica was promoted, or entries were cut off, flushed or trimmed. Ids alone do not
-    show this: they contain the time, and after a clock was ahead, later entries reuse ids.
+    It reports each entry once. Where the last one that it read is gone, it reads the log from the
+    beginning. Ids alone do not show this: after a clock was ahead, later entries reuse them.
     """
 
     def __init__(self, url: Callable[[], str], stream: str, tell: Callable[[Told], None]) -> None:
-        super().__init__("log reader")
-        self._url = url
+        super().__init__("log reader", url)
         self._stream = stream
         self._tell = tell  # takes each well-formed entry
         self._last: Entry | None = None
@@ -99,7 +95,6 @@ class LogReader(Onlooker):
         return bool(found)
 
     def _goes_on(self, log: Log) -> bool:
-        """Whether the last entry that was read still exists, asked after the next were read."""
         last = self._last
         if last is None:
             return True
@@ -107,7 +102,6 @@ class LogReader(Onlooker):
         return entries(there) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
-        """Report an entry, unless it was read before."""
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self._tell(Told(redis_id, time.monotonic(), record))

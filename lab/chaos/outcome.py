@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 from lab.chaos import logs
+from lab.chaos.books import check
 from lab.chaos.books.clients import double, lost, undone
-from lab.chaos.books.judge import check
 from lab.chaos.books.receipts import DEAD, DELIVERED
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, left_over
@@ -21,17 +21,12 @@ from unified_log.errors import in_one_line
 
 
 def judged(play: Play) -> tuple[list[str], str]:
-    """Collect the evidence of a run that is over; returns the findings of both judges, and a table.
-
-    Raises psycopg.Error or redis.RedisError.
-    """
+    """Of a run that is over: the findings of both judges, and a table."""
     evidence = collected(play)
     found = check(evidence)
     if play.recovery > play.options.recovery:
-        found.append(
-            f"after the last fault it took {play.recovery:.1f} s until rides were counted, "
-            f"but may take only {play.options.recovery:.0f} s"
-        )
+        took = f"after the last fault it took {play.recovery:.1f} s until rides were counted"
+        found.append(f"{took}, but may take only {play.options.recovery:.0f} s")
     verdict = judge(lambda: read(play.trace), LONGEST_LOG)
     replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)
     replacements += len(play.nemesis.failures)  # a fault that failed may have replaced it, too
@@ -50,12 +45,12 @@ def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[st
 
 
 def collected(play: Play) -> Evidence:
-    fleet, services = play.fleet, play.fleet.services.values()
+    fleet = play.fleet
     found = play.errors + play.journal.troubles
     found += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     found += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     found += [failure for server in fleet.servers for failure in server.failures]
-    found += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
+    found += logs.said(fleet.services)
     found += [line for server in fleet.servers for line in logs.broken(server.log)]
     if not play.tables.looks:
         found.append("nobody has looked at the tables on the way")
@@ -74,7 +69,7 @@ def collected(play: Play) -> Evidence:
     return Evidence(
         play.journal.asks,
         final,
-        [end for service in services for end in service.exits],
+        fleet.services.exits,
         found,
         restores=play.scene.restores,
         deliveries=fleet.receiver.deliveries,
@@ -86,7 +81,6 @@ def collected(play: Play) -> Evidence:
 
 
 def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
-    """The figures of a run, one per line."""
     struck = Counter(fault.kind for fault in play.nemesis.struck)
     moot = sorted(play.nemesis.moot - struck.keys())
     outcomes = Counter(evidence.final.outcomes.values())
@@ -108,5 +102,6 @@ def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
 
 
 def counted(kinds: Iterable[str]) -> str:
-    """How many there are of each kind."""
-    return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items())) or "none"
+    return (
+        ", ".join(f"{kind} {count:,}" for kind, count in sorted(Counter(kinds).items())) or "none"
+    )

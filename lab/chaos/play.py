@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from lab.chaos.runs import Run, Runs, can_run
 from lab.chaos.tampering import Tampering
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording
+from lab.progress import say
 from lab.until import until
 from unified_log.errors import Unavailable, in_one_line
 
@@ -48,12 +48,12 @@ HIDE_ENTRIES = {
 NEXT_RIDE = "SELECT coalesce(max(id), 0) + 1 FROM log_records"
 ALL_HAVE_IT = "SELECT bool_and(position >= %s) FROM checkpoints WHERE kind = 'total'"
 
+AWAY = (psycopg.Error, redis.RedisError, Unavailable)
+
 Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
 
 class Play:
-    """One run, on a fleet that has been started."""
-
     def __init__(self, fleet: Fleet, options: Namespace) -> None:
         self.fleet = fleet
         self.options = options
@@ -78,7 +78,6 @@ class Play:
         self.settled_at = float("inf")  # on the monotonic clock
 
     def run(self) -> None:
-        """Play the run to its end. Faults are undone, also on errors."""
         try:
             self._run()
         finally:
@@ -100,13 +99,12 @@ class Play:
         self._settle()
 
     def _settle(self) -> None:
-        """End faults and clients, and wait until the fleet has nothing left to do.
-
-        Raises TimeoutError.
-        """
+        """End faults and clients; return when nothing is left to do. Raises TimeoutError."""
         say("undoing the faults")
         self.nemesis.end()
-        until(lambda: self._is(nothing_is_refused), "Postgres is away", SETTLE_LIMIT)
+        # A restore may have brought refusals back.
+        late = "Postgres is away"
+        self._until(lambda at, _: refusals.end(at, *CONSUMERS) >= 0, late, SETTLE_LIMIT)
         self.recovery = self._recovers()
         self.crowd.end()
         say("waiting until everything is counted, repaired and delivered")
@@ -117,7 +115,7 @@ class Play:
             self.errors.append(in_one_line(reason))  # what is left to do is among the findings
         self.settled_at = time.monotonic()
         time.sleep(QUIET)
-        self.errors += self.fleet.end()
+        self.errors += self.fleet.services.end()
         for onlooker in self.onlookers:
             onlooker.end()
         for fault in self.nemesis.struck:
@@ -134,15 +132,12 @@ class Play:
         return time.monotonic() - began
 
     def _play_last_runs(self) -> None:
-        """Run the job in full; then, when what it found is repaired, tamper with what it believes.
-
-        The last run of all must agree. Raises TimeoutError or subprocess.SubprocessError.
-        """
+        """Run the job in full; once all is repaired, tamper with what it believes."""
         if runs := self.scene.runs:
             runs.end()
             self.last_runs.append(runs.play(["--full"]))
             late = f"what the last runs found was not repaired after {REPAIR_LIMIT:.0f} s"
-            until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
+            self._until(lambda found, _: not broken(found, (REPAIRED,)), late, REPAIR_LIMIT)
             self._comes_to_rest()
             say("tampering with rides, a state, rights and the ledger")
             self.tables.end()  # the tables are wrong until all is undone
@@ -155,28 +150,12 @@ class Play:
             self._comes_to_rest()
 
     def _comes_to_rest(self) -> None:
-        """Raises TimeoutError."""
         late = f"the fleet had not settled after {SETTLE_LIMIT:.0f} s"
-        until(lambda: self._is(is_settled), late, SETTLE_LIMIT, GLANCE)
+        self._until(is_settled, late, SETTLE_LIMIT)
 
-    def _is(self, done: Condition) -> bool:
-        try:
+    def _until(self, done: Condition, late: str, limit: float) -> None:
+        def is_done() -> bool:
             with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
                 return done(connection, client)
-        except (psycopg.Error, redis.RedisError, Unavailable):
-            return False
 
-
-def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:
-    return not broken(connection, (REPAIRED,))
-
-
-def nothing_is_refused(connection: psycopg.Connection, _: redis.Redis) -> bool:
-    """End refusals that a restore has brought back, too, or raise psycopg.Error."""
-    refusals.end(connection, *CONSUMERS)
-    return True
-
-
-def say(line: str) -> None:
-    """Print progress, for a person."""
-    print(line, file=sys.stderr, flush=True)
+        until(is_done, late, limit, GLANCE, AWAY)

@@ -56,12 +56,12 @@ class PostgresPair(Pair[PostgresHost]):
 
     def detach(self) -> None:
         """End the standby; the primary no longer waits for one."""
-        until(lambda: self._tell(WAIT_FOR_NOBODY), "the primary can't be told to wait for none")
+        self._tell(WAIT_FOR_NOBODY)
         self.replica.end()
 
     def wait_for_standby(self) -> None:
         """Have the primary answer each commit only when the standby has it on disk."""
-        until(lambda: self._tell(WAIT_FOR_STANDBY), "the primary can't be told to wait")
+        self._tell(WAIT_FOR_STANDBY)
         until(lambda: ask(self.primary, IS_WAITED_FOR), "no standby is waited for")
 
     def catch_up(self) -> None:
@@ -70,20 +70,18 @@ class PostgresPair(Pair[PostgresHost]):
         until(lambda: ask(self.replica, HAS, lsn), "the standby does not follow")
 
     def promote(self) -> None:
-        """Make the standby the primary, in place of one that is down.
-
-        Raises psycopg.Error or Unavailable.
-        """
+        """Make the standby the primary, as that is down. Raises psycopg.Error or Unavailable."""
         with closing(connect(self.replica)) as standby:
             standby.execute(PROMOTE)
         self.exchange()
 
-    def _tell(self, setting: str) -> bool:
-        with suppress(psycopg.Error, Unavailable), closing(connect(self.primary)) as primary:
-            primary.execute(setting)
-            primary.execute(RELOAD)
-            return True
-        return False
+    def _tell(self, setting: str) -> None:
+        def tell() -> bool:
+            with closing(connect(self.primary)) as primary:
+                primary.execute(setting)
+                return bool(primary.execute(RELOAD))
+
+        until(tell, f"the primary can't be told to {setting}", away=(psycopg.Error, Unavailable))
 
 
 def connect(server: Postgres) -> psycopg.Connection:

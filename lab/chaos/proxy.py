@@ -1,12 +1,10 @@
 """A TCP proxy in front of a server's Unix socket, which plays the network between them.
 
 It can cut connections, lead new ones to another server after a fail-over, be slow, or carry only
-one direction for a while. It listens on loopback. While the server accepts nobody, it closes new
-connections at once, as if the server were down.
+one direction for a while. While the server accepts nobody, it closes new connections at once.
 
 Pieces of data keep their order, each with its own delay. The end of a connection is held up like
-data: when a client hangs up meanwhile, the server still sees it connected, and its last request may
-arrive later.
+data: the server still sees a client that hung up connected, and its last request may arrive later.
 
 The kernel's own traffic control (tc, netem) would not do: it takes root and a kernel that has it,
 and it can't tell connections apart, nor an answer from a request.
@@ -26,17 +24,12 @@ PIECE = 1 << 16  # bytes; the most that is carried at a time
 
 
 class Way(Enum):
-    """One direction of a connection."""
-
     REQUESTS = "requests"
     ANSWERS = "answers"
 
 
 class Proxy:
-    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`, if any.
-
-    New connections lead to whatever `server` is at the time; open ones stay as they are.
-    """
+    """Listens on `port` of 127.0.0.1; new connections lead to the Unix socket `server`, if any."""
 
     def __init__(self, server: Path | None) -> None:
         self.port = 0
@@ -101,10 +94,7 @@ class Proxy:
                 target.close()
 
     def cut(self, is_meant: "Callable[[Connection], bool]" = lambda _: True) -> None:
-        """Cut these connections, or all, whatever they are doing.
-
-        When this returns, no further request of theirs reaches the server.
-        """
+        """Cut these connections, or all: no further request of theirs reaches the server."""
 
         def cut() -> None:
             for connection in self.connections:
@@ -118,10 +108,7 @@ class Proxy:
         self._portal.call(self._is_free[way].clear)
 
     def clear_up(self, way: Way, *, deliver: bool) -> None:
-        """End delays: deliver what was held up, or cut the connections that have any of it.
-
-        Those are the ones whose client or server sent something meanwhile, or hung up.
-        """
+        """End delays: deliver what was held up, or cut the connections that have any of it."""
         if not deliver:
             self.cut(lambda connection: way in connection.waits)
         self._portal.call(self._is_free[way].set)

@@ -1,8 +1,7 @@
 """The receiver of receipts: a real HTTP server, which notes each request.
 
-As a customer would, it accepts only what is signed with its secret. By the distance, it refuses one
-ride in a hundred for good: in every run, exactly the receipts of these rides must become dead
-letters. On demand it fails, in one of the ways that `Mood` lists.
+It accepts only what is signed with its secret. By the distance, it refuses one ride in a hundred
+for good: exactly the receipts of these must become dead letters. On demand it fails, by its `Mood`.
 """
 
 import asyncio
@@ -36,8 +35,6 @@ NO_RECEIPT = (WebhookVerificationError, ValueError, LookupError, TypeError, Inva
 
 
 class Mood(Enum):
-    """What the receiver does with a request."""
-
     WELL = "takes receipts"
     BUSY = "answers 503"
     HANGING = "never answers"
@@ -116,7 +113,6 @@ class Receiver:
 
     @contextmanager
     def failing(self, mood: Mood) -> Iterator[None]:
-        """Fail in this way for as long as the block takes."""
         self._portal.call(self._become, mood)
         try:
             yield
@@ -135,7 +131,6 @@ class Receiver:
             await self._listen()
 
     async def _leave(self) -> None:
-        """Stop listening, and end all connections."""
         if self._runner:
             await self._runner.cleanup()
             self._runner = None

@@ -7,7 +7,7 @@ import redis
 
 from demo.embedded.servers import Redis
 from demo.embedded.stream_servers import StreamServer
-from lab.chaos.hosts import Pair, RedisHost
+from lab.chaos.hosts import Pair, RedisHost, keep
 from lab.chaos.proxy import HOST
 from lab.until import until
 
@@ -26,16 +26,12 @@ class RedisPair(Pair[RedisHost]):
 
     def start(self) -> None:
         """Start both, and return when the replica follows. Raises TimeoutError or ServerFailed."""
-        for server in self.servers:
-            server.keep()
-        for server in self.servers:
-            server.wait_until_it_serves()
+        keep(*self.servers)
         for proxy in self.proxies:
             proxy.start()
         self.join()
 
     def promote(self) -> None:
-        """Make the replica the primary, whatever the old one does."""
         with client(self.replica) as replica:
             replica.replicaof("NO", "ONE")
         self.exchange()
@@ -46,28 +42,25 @@ class RedisPair(Pair[RedisHost]):
         By then it has dropped any entries of its own: where it has some, it loads the primary's
         data anew, and its link counts as down until then. Raises TimeoutError.
         """
-        until(self._follows, "the replica does not follow")
+        until(self._follows, "the replica does not follow", away=(redis.RedisError,))
 
     def _follows(self) -> bool:
-        try:
-            with client(self.primary) as primary, client(self.replica) as replica:
-                said: dict[str, Any] = replica.info("replication")
-                if said["role"] == "master":  # before it is told, and after a restart
-                    replica.replicaof(HOST, self.link.port)
-                    replica.client_kill_filter(_type="normal", skipme=True)  # its former clients
-                    return False
-                # After a first synchronisation, Redis 7.0 takes up to a second to acknowledge.
-                primary.publish("joining", "")
-                if primary.wait(1, ACKNOWLEDGED) < 1:
-                    return False
-                written = primary.info("replication")["master_repl_offset"]
-                said = replica.info()
-                if said["master_link_status"] != "up" or said["slave_repl_offset"] < written:
-                    return False
-                # While its file is rewritten, it has entries that are not on its disk yet.
-                return not (said["aof_rewrite_in_progress"] or said["aof_rewrite_scheduled"])
-        except redis.RedisError:
-            return False
+        with client(self.primary) as primary, client(self.replica) as replica:
+            said: dict[str, Any] = replica.info("replication")
+            if said["role"] == "master":  # before it is told, and after a restart
+                replica.replicaof(HOST, self.link.port)
+                replica.client_kill_filter(_type="normal", skipme=True)  # its former clients
+                return False
+            # After a first synchronisation, Redis 7.0 takes up to a second to acknowledge.
+            primary.publish("joining", "")
+            if primary.wait(1, ACKNOWLEDGED) < 1:
+                return False
+            written = primary.info("replication")["master_repl_offset"]
+            said = replica.info()
+            if said["master_link_status"] != "up" or said["slave_repl_offset"] < written:
+                return False
+            # While its file is rewritten, it has entries that are not on its disk yet.
+            return not (said["aof_rewrite_in_progress"] or said["aof_rewrite_scheduled"])
 
 
 def client(server: Redis) -> redis.Redis:

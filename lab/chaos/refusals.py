@@ -1,10 +1,8 @@
 """Refusals: for a while, a total's state refuses rides that are longer than the nemesis allows.
 
 A trigger stands for any constraint. It judges the mean of what one statement adds, so a batch may
-pass of which a single ride would not. Postgres refuses the statement, and the total has to hold out
-what is to blame, and no more. A gap whose rides are too long on average can't be healed meanwhile.
-
-A restore may bring a refusal back, or the records that were held out; `end` ends all of them.
+pass of which a single ride would not. The total has to hold out what is to blame, and no more. A
+gap whose rides are too long on average can't be healed meanwhile.
 """
 
 import psycopg
@@ -49,16 +47,8 @@ DROP = """
 """
 
 
-def prepare(connection: psycopg.Connection) -> None:
-    """Create the trigger, in the schema of chaos, unless it exists. Raises psycopg.Error."""
-    connection.execute(TABLE, prepare=False)
-
-
 def begin(connection: psycopg.Connection, name: str, share: float) -> str | None:
-    """Refuse rides longer than this share of the newest; returns the longest that is accepted.
-
-    None where there is no ride yet, or one refuses already. Raises psycopg.Error.
-    """
+    """Refuse rides longer than this share of the newest; None if it did so before, or has none."""
     row = connection.execute(BEGIN, {"name": name, "share": share}).fetchone()
     return f"{row[0]} m" if row else None
 

@@ -1,8 +1,6 @@
 """Runs the nightly job again and again during the faults, and keeps what each run said.
 
-A run is `python -m analytics.reconcile`, with the fleet's settings. It may agree, find something
-wrong, or say that it could not run. The nemesis may kill all of it, or only its Java. Any other end
-is a finding.
+A run may agree, find something wrong, say that it could not run, or be killed by the nemesis.
 """
 
 import importlib.util
@@ -66,16 +64,12 @@ class Run:
 
 
 class Runs(Onlooker):
-    """Runs the job until `over` is set, again and again.
-
-    The kernel ends a run with its thread.
-    """
+    """Runs the job until `over` is set. The kernel ends a run with its thread."""
 
     def __init__(self, fleet: Fleet, over: threading.Event) -> None:
         super().__init__("runs")
         self.all: list[Run] = []
-        self._fleet = fleet
-        self._over = over
+        self._fleet, self._over = fleet, over
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False

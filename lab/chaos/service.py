@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -25,11 +26,9 @@ ENDED = "== ended with status"
 
 
 class Exit(NamedTuple):
-    """How a process ended: its exit status, and the signal that chaos sent it, if any."""
-
     service: str
     status: int
-    sent: signal.Signals | None
+    sent: signal.Signals | None  # by chaos
     age: float  # seconds
 
     @property
@@ -47,16 +46,10 @@ class Service(threading.Thread):
     """
 
     def __init__(
-        self,
-        name: str,
-        command: list[str],
-        environment: dict[str, str],
-        clock: Clock | None,
-        folder: Path,
+        self, command: list[str], environment: dict[str, str], log: Path, clock: Clock | None = None
     ) -> None:
-        super().__init__(name=name, daemon=True)
-        self.log = folder / f"{name}.log"
-        self.clock = clock
+        super().__init__(name=log.stem, daemon=True)
+        self.log, self.clock = log, clock
         self.exits: list[Exit] = []
         self.busy = threading.Lock()  # held by the one fault that acts on this process
         self.tree = PROJECT  # whose code the next process runs
@@ -102,10 +95,7 @@ class Service(threading.Thread):
         return []
 
     def end_by(self, number: signal.Signals) -> bool:
-        """Send a signal, and return when the process has ended; False when there is none.
-
-        Raises TimeoutError.
-        """
+        """Send a signal, and wait for the end. False without a process. Raises TimeoutError."""
         ended = len(self.exits)
         if not self.signal(number):
             return False
@@ -123,6 +113,15 @@ class Service(threading.Thread):
             self.join(TERM_LIMIT)
         return not self.is_alive()
 
+    def says(self, words: str) -> Callable[[], bool]:
+        """Whether it has said this once more than now."""
+
+        def times() -> int:
+            return self.log.read_text(errors="replace").count(words)
+
+        before = times()
+        return lambda: times() > before
+
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal; False when there is no process."""
         with self._guard:
@@ -132,3 +131,18 @@ class Service(threading.Thread):
                 self._sent = number
             self._process.send_signal(number)
             return True
+
+
+class Services(dict[str, Service]):
+    @property
+    def exits(self) -> list[Exit]:
+        return [end for service in self.values() for end in service.exits]
+
+    def end(self) -> list[str]:
+        """SIGTERM all; returns a sentence for each that did not end."""
+        slow = [name for name, service in self.items() if not service.end()]
+        return [f"{name} did not end on SIGTERM" for name in slow]
+
+    def kill(self) -> None:
+        for service in self.values():
+            service.end(by=signal.SIGKILL)

@@ -4,34 +4,29 @@ They come after all faults, when nothing moves: so each run has one right answer
 or recounts from rides that are wrong. Each is undone as a person would undo it:
 
 * Old rides are altered, swapped and deleted in Postgres: the run holds exactly these. They are put
-  back by the statements of `python -m analytics.approve RUN --put-back`. In the same run the state
-  of a total is missed that was deleted, of which its consumer says so. The row comes back.
+  back by the statements of `python -m analytics.approve RUN --put-back`. The same run misses the
+  state of a total that was deleted, of which its consumer says so. The row comes back.
 * A policy hides half of the rides from the job's role: the job can't run.
 * A number in the warehouse's ledger is altered, and its sum: the run reads all rides again.
 
-No run may change a total or a minute meanwhile, or ask for that. A tampering with the tables is one
-transaction with its row in `chaos.tamperings`, and so is the undoing.
+No run may change a total or a minute meanwhile, or ask for that.
 """
 
 import json
 import random
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from lab import processes
 from lab.chaos.fleet import CONSUMERS, Fleet
 from lab.chaos.runs import AGREED, COULD_NOT_RUN, DRIFTED, Run, Runs
-from lab.processes import clean_environment
 from lab.until import until
 from unified_log.database import one_row
 
 RIDES, STATE, POLICY, LEDGER = "rides", "state", "policy", "ledger"
-APPROVE = (sys.executable, "-m", "analytics.approve")
 LIMIT = 60.0  # seconds
 
 TRUTH = "SELECT string_agg(rides::text, ' ' ORDER BY id) FROM rides"
@@ -75,10 +70,7 @@ SHOW = """
 
 @dataclass
 class Tampering:
-    """Tampers with a fleet that has come to rest; `found` are the wrong answers of the job.
-
-    Methods raise psycopg.Error, TimeoutError, OSError, or subprocess.SubprocessError.
-    """
+    """Tampers with a fleet that has come to rest; `found` are the wrong answers of the job."""
 
     fleet: Fleet
     runs: Runs
@@ -95,6 +87,7 @@ class Tampering:
 
     def _with_rides_and_a_state(self) -> None:
         name = self.dice.choice(CONSUMERS)
+        service = self.fleet.services[name]
         with closing(self.fleet.connect()) as connection:
             chosen = [ride for (ride,) in connection.execute(OLD_RIDES, [self.dice.random()])]
             if len(chosen) < 4:  # hardly anybody has posted
@@ -107,44 +100,28 @@ class Tampering:
                 connection.execute(SWAP, {"one": one, "other": other})
                 connection.execute(DELETE, [deleted])
                 lost = one_row(connection.execute(LOSE, [name]))
-            misses_it = self._says(name, f"{name} has a checkpoint, at position")
-            self.fleet.services[name].end_by(signal.SIGTERM)  # and is started again
+            misses_it = service.says(f"{name} has a checkpoint, at position")
+            service.end_by(signal.SIGTERM)  # and is started again
             until(misses_it, f"{name} does not say that its state is gone", LIMIT)
             run = self._reconcile(f"{RIDES}, {STATE}", DRIFTED)
-            goes_on = self._says(name, f"{name} stands at")
-            script = self._putting_back(str(run.report.get("run")))
-            with_row = script.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
+            goes_on = service.says(f"{name} stands at")
+            put_back = ("analytics.approve", str(run.report.get("run")), "--put-back")
+            script = processes.run(put_back, self.fleet.environment, LIMIT)
+            script.check_returncode()
+            with_row = script.stdout.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
             connection.execute(with_row, prepare=False)
             with connection.transaction():
                 connection.execute(FIND, lost)
                 connection.execute(UNDO.format(STATE))
-        changed = [each for each in _findings(run) if each["kind"] == "rides_changed"]
+        findings = run.report.get("findings", [])
+        changed = [each for each in findings if each["kind"] == "rides_changed"]
         named = sorted(ride["id"] for finding in changed for ride in finding["rides"])
         if run.report.get("status") != "held" or named != sorted(chosen):
             self._finds(run, f"names rides {named}, and {sorted(chosen)} were changed")
-        gone = [each["about"] for each in _findings(run) if each["kind"] == "reader_gone"]
+        gone = [each["about"] for each in findings if each["kind"] == "reader_gone"]
         if [name in about for about in gone] != [True]:
             self._finds(run, f"does not miss {name}, or not only that")
         until(goes_on, f"{name} does not go on with the state that came back", LIMIT)
-
-    def _putting_back(self, run: str) -> str:
-        """The statements that `analytics.approve` prints."""
-        environment = clean_environment() | self.fleet.environment
-        done = subprocess.run(
-            [*APPROVE, run, "--put-back"],
-            env=environment, check=True, capture_output=True, text=True, timeout=LIMIT,
-        )  # fmt: skip
-        return done.stdout
-
-    def _says(self, name: str, words: str) -> Callable[[], bool]:
-        """Whether a service has said this once more than now."""
-        log = self.fleet.services[name].log
-
-        def times() -> int:
-            return log.read_text(errors="replace").count(words)
-
-        before = times()
-        return lambda: times() > before
 
     def _with_a_policy(self) -> None:
         url = self.fleet.environment["DATABASE_URL"].replace("//postgres@", "//reconciler@")
@@ -160,8 +137,9 @@ class Tampering:
         newest = max(ledgers, key=lambda file: file.stat().st_mtime_ns)
         ledger = json.loads(newest.read_bytes())
         rides, metres = ledger["total"]
-        ledger["total"] = [rides, _one_more(metres)]
-        ledger["blocks"][-1]["distance"] = _one_more(ledger["blocks"][-1]["distance"])
+        ledger["total"] = [rides, str(Decimal(metres) + 1)]
+        block = ledger["blocks"][-1]
+        block["distance"] = str(Decimal(block["distance"]) + 1)
         newest.write_text(json.dumps(ledger))
         run = self._reconcile(LEDGER, AGREED)
         if "its ledger was altered" not in run.said:
@@ -182,15 +160,5 @@ class Tampering:
             return one_row(connection.execute(question))
 
     def _finds(self, run: Run, sentence: str) -> None:
-        self.found.append(
-            f"{run}, after tampering with the {run.tampered}, {sentence}: {run.said[-500:]}"
-        )
-
-
-def _findings(run: Run) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run.report.get("findings", [])
-    return found
-
-
-def _one_more(metres: str) -> str:
-    return str(Decimal(metres) + 1)
+        what = f"{run}, after tampering with the {run.tampered}, {sentence}"
+        self.found.append(f"{what}: {run.said[-500:]}")

@@ -20,15 +20,12 @@ ATTACHED = re.compile(r"\battach\(\s*'[^']+',\s*'[^']+',\s*'([^']+)'")
 
 
 def documents() -> dict[str, str]:
-    """By the name of its file, the text of each."""
     types = payloads()
     contracts: dict[str, Schema] = types | {RECEIPT: receipt()}
     made = {f"{type_}.json": contract for type_, contract in contracts.items()}
     made[STREAM] = stream(types, version())
-    return {
-        name: json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        for name, document in made.items()
-    }
+    written = {name: json.dumps(each, indent=2, ensure_ascii=False) for name, each in made.items()}
+    return {name: f"{text}\n" for name, text in written.items()}
 
 
 def without_contract(revisions: Path = REVISIONS) -> list[str]:

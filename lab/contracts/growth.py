@@ -1,8 +1,7 @@
 """A payload only grows: each contract is compared with those of every release.
 
 Readers of an older release meet new records, and new readers heal from old rows. So a field may be
-added, if it need not be there; what else says which values there may be stays as it is. All else is
-a new type.
+added, if it need not be there; all else is a new type.
 """
 
 import json

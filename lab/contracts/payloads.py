@@ -26,10 +26,7 @@ DECIMAL, NUMBER = {"type": "string", "format": "decimal"}, {"type": "number"}
 
 
 def payloads(package: ModuleType = consumers) -> dict[str, Schema]:
-    """By type, the contracts of all that the handlers in a package handle.
-
-    Raises SystemExit, with a sentence, where it is not clear which struct a type has.
-    """
+    """By type, the contract of what a package's handlers handle; exits where it is not clear."""
     structs: dict[str, Any] = {}
     for handler in handlers(package):
         for type_, parse in handler.TYPES.items():

@@ -57,6 +57,19 @@ read what `x-terms` and `x-heal` name. Whoever may write to the stream can forge
 either, read `GET /log` of the API.
 """
 
+FIELDS = {
+    names.ID: "The record's position, from one sequence for all types. Positions rise, with holes;"
+    " they come again in a re-send, and after a restore of Postgres. Doubles hold them exactly up"
+    " to 2^53.",
+    names.TYPE: "The message's name: what the payload is.",
+    names.PREV: f"The position of the record before this one; of the first, {FIRST}. Above yours,"
+    " it shows a gap.",
+    names.TERM: "Which leader of the streamer sent it: a fencing token. Entries older than the"
+    " first term have none.",
+    names.TRACEPARENT: "The record's trace, as in the W3C's Trace Context, if it belongs to one.",
+    names.TRACESTATE: "What the trace's vendors add.",
+}
+
 
 def stream(types: Iterable[str], version: str) -> Schema:
     """The document, for these types, of this version of the project."""
@@ -73,7 +86,7 @@ def stream(types: Iterable[str], version: str) -> Schema:
                 "host": "127.0.0.1:6379",
                 "protocol": "redis",
                 "description": "REDIS_URL of the fleet.",
-                "security": [{"$ref": "#/components/securitySchemes/reader"}],
+                "security": [ref("securitySchemes", "reader")],
             }
         },
         "channels": {
@@ -112,51 +125,27 @@ def ref(section: str, name: str) -> Schema:
 
 
 def message(type_: str) -> Schema:
-    return {
-        "name": type_,
-        "traits": [ref("messageTraits", "entry")],
-        # Without a schemaFormat, which makes generators forget names, and what is required.
-        "payload": {"$ref": f"./{type_}.json"},
-    }
+    # Without a schemaFormat, which makes generators forget names, and what is required.
+    payload = {"$ref": f"./{type_}.json"}
+    return {"name": type_, "traits": [ref("messageTraits", "entry")], "payload": payload}
 
 
 def entry() -> Schema:
     """The fields, as `unified_log.log.entries` reads them."""
     digits = f"^[0-9]{{1,{LONGEST_ID}}}$"
-    fields = {
-        names.ID: (
-            digits,
-            "The record's position, from one sequence for all types. Positions rise, with holes;"
-            " they come again in a re-send, and after a restore of Postgres. Doubles hold them"
-            " exactly up to 2^53.",
-        ),
-        names.TYPE: (
-            r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$",
-            "The message's name: what the payload is.",
-        ),
-        names.PREV: (
-            digits,
-            f"The position of the record before this one; of the first, {FIRST}. Above yours, it"
-            " shows a gap.",
-        ),
-        names.TERM: (
-            f"^[0-9a-f]{{{2 * TERM_BYTES}}}$",
-            "Which leader of the streamer sent it: a fencing token. Entries older than the first"
-            " term have none.",
-        ),
-        names.TRACEPARENT: (
-            "",
-            "The record's trace, as in the W3C's Trace Context, if it belongs to one.",
-        ),
-        names.TRACESTATE: ("", "What the trace's vendors add."),
+    patterns = {
+        names.ID: digits,
+        names.TYPE: r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$",
+        names.PREV: digits,
+        names.TERM: f"^[0-9a-f]{{{2 * TERM_BYTES}}}$",
     }
     return {
         "headers": {
             "type": "object",
             "properties": {
                 name.decode(): {"type": "string", "description": meaning}
-                | ({"pattern": pattern} if pattern else {})
-                for name, (pattern, meaning) in fields.items()
+                | ({"pattern": patterns[name]} if name in patterns else {})
+                for name, meaning in FIELDS.items()
             },
             "required": [name.decode() for name in (names.ID, names.TYPE, names.PREV)],
         },

@@ -16,19 +16,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
+from lab.balancer import HAPROXY
 from lab.entries import exceptions, pages, visits
 from lab.entries.copies import Copy, Outcome
 from lab.entries.pages import Command
-from lab.haproxy import HAPROXY
 from unified_log.process import Parser
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Return 0 if each command did what its page says, else 1."""
     options = arguments()
     chosen = [
         visit
@@ -44,44 +44,36 @@ def main() -> int:
     # SIGINT too: a shell has the programs that it starts in the background ignore it.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda number, _: sys.exit(128 + number))
-    options.path.mkdir(parents=True, exist_ok=True)
     failed = sum(visited(visit, options) for visit in chosen)
-    print(
-        f"\n{failed} of the commands failed"
-        if failed
-        else "\nall commands did what their pages say"
-    )
+    said = f"{failed} of the commands failed" if failed else "all commands did what their pages say"
+    print(f"\n{said}")
     return int(bool(failed))
 
 
 def visited(visit: visits.Visit, options: argparse.Namespace) -> int:
     """Try a visit's commands, and print a line for each; returns how many failed."""
     print(f"\n{visit.name}", flush=True)
-    above = Path(tempfile.mkdtemp(prefix="entries-", dir=options.path))
+    above = Path(tempfile.mkdtemp(prefix="entries-"))
     above.chmod(0o755)
-    copy = Copy(PROJECT, above / "copy", options.python, options.user)
+    copy = Copy(PROJECT, above / "copy", options.python)
     if visit.has_fleet:
         copy.has_fleet()
-    failed, times = 0, dict.fromkeys((each.text for each in visit.commands), 0)
+    failed, times = 0, Counter[str]()
     try:
         for command in visit.commands:
             if reason := exceptions.why_not(command.text, options.there):
                 print(f"       -  {told(command)}: not tried: {reason}", flush=True)
                 continue
             statuses = exceptions.STATUSES.get((command.page, command.text), ())
-            time = times[command.text]
+            status = dict(enumerate(statuses)).get(times[command.text], 0)
             times[command.text] += 1
-            outcome = tried(command, copy, statuses[time] if time < len(statuses) else 0)
-            if not outcome:
-                continue
-            print(
-                f"{outcome.seconds:7.1f} s  {told(command)}: {outcome.reason or 'ok'}", flush=True
-            )
-            if outcome.reason:
-                failed += 1
-                print(
-                    "".join(f"           | {line}\n" for line in outcome.output.splitlines()[-8:])
-                )
+            if outcome := tried(command, copy, status):
+                took = f"{outcome.seconds:7.1f} s"
+                print(f"{took}  {told(command)}: {outcome.reason or 'ok'}", flush=True)
+                if outcome.reason:
+                    failed += 1
+                    last = outcome.output.splitlines()[-8:]
+                    print("".join(f"           | {line}\n" for line in last))
     finally:
         while copy.lasting:
             copy.interrupt()
@@ -115,22 +107,15 @@ def arguments() -> argparse.Namespace:
     """Read the command line; `there` says whether a need is met here."""
     parser = Parser("python -m lab.entries", __doc__)
     add = parser.add_argument
+    word = "only visits with this word, such as a page's name"
     add("--list", action="store_true", help="only list the commands")
-    add(
-        "--only",
-        default="",
-        metavar="WORD",
-        help="only visits with this word, such as a page's name",
-    )
+    add("--only", default="", metavar="WORD", help=word)
     add("--long", action="store_true", help="also what takes ten minutes or more")
-    add("--path", type=Path, default=tempfile.gettempdir(), help="where the copies are made")
     add("--python", default="", help="the Python of each copy's .venv")
-    add("--user", default="", metavar="NAME", help="run everything as this user (if run by root)")
     options = parser.parse_args()
-    root = os.geteuid() == 0 and not options.user
     met = {
         exceptions.MINUTES: options.long,
-        exceptions.ROOT: root and HAPROXY is not None,
+        exceptions.ROOT: os.geteuid() == 0 and HAPROXY is not None,
         exceptions.DOCKER: has_docker(),
     }
     options.there = lambda need: met.get(need, False)

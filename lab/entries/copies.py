@@ -1,7 +1,6 @@
 """A fresh copy of the project, and the commands that are run in it as a person would type them."""
 
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -29,11 +28,31 @@ PORT = re.compile(r"127\.0\.0\.1:(800[012])\b")
 
 @dataclass
 class Outcome:
-    """What came of a command; `reason` is empty if it is what the page says."""
-
     seconds: float
-    reason: str
+    reason: str  # empty if it is what the page says
     output: str = ""
+
+
+@dataclass
+class Started:
+    """A command under way, in a session of its own; its output goes to a file."""
+
+    text: str
+    process: subprocess.Popen[bytes]
+    output: Path
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.begun
+
+    def send(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(self.process.pid, number)
+
+    def outcome(self, reason: str = "") -> Outcome:
+        text = self.output.read_text(errors="replace")
+        return Outcome(self.seconds, reason or ("a traceback" if TRACEBACK in text else ""), text)
 
 
 @dataclass
@@ -43,8 +62,7 @@ class Copy:
     project: Path
     above: Path
     python: str = ""
-    user: str = ""
-    lasting: list[tuple[str, subprocess.Popen[bytes], Path]] = field(default_factory=list)
+    lasting: list[Started] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.folder, self.home = self.above / "rocket-rides", self.above / "home"
@@ -55,11 +73,8 @@ class Copy:
             if (self.project / name).exists():
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.project / name, self.folder / name)
-        if self.user:
-            subprocess.run(["chown", "-R", f"{self.user}:", self.above], check=True)  # noqa: S607
-        # They would be those of the environment that this runs in, and of its user.
+        # They would be those of the environment that this runs in.
         path = [p for p in os.environ["PATH"].split(os.pathsep) if "venv" not in p]
-        path = path if not self.user else ["/usr/local/bin", "/usr/bin", "/bin"]
         self.environment = {k: v for k, v in os.environ.items() if KEPT.fullmatch(k)}
         self.environment |= {"PATH": os.pathsep.join(path), "HOME": str(self.home)}
         if self.python:
@@ -67,7 +82,6 @@ class Copy:
         self.number, self.port = 0, 0
 
     def has_fleet(self) -> None:
-        """Give it ports of its own, by the documented setting."""
         self.port = free_ports(3)
         self.environment["API_PORT"] = str(self.port)
 
@@ -82,66 +96,46 @@ class Copy:
         return re.sub(r"^python -m", ".venv/bin/python -m", text)
 
     def run(self, command: Command, status: int = 0) -> Outcome:
-        """Run a command until it ends."""
-        begun = time.monotonic()
-        process, output = self.started(command)
-        reason = f"not done after {PATIENCE:g} s"
+        started, reason = self.started(command), f"not done after {PATIENCE:g} s"
         try:
-            ended = process.wait(PATIENCE)
+            ended = started.process.wait(PATIENCE)
             reason = "" if ended == status else f"status {ended}"
         except subprocess.TimeoutExpired:
             pass
         finally:  # and if this program itself is ended
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        text = output.read_text(errors="replace")
-        if not reason and TRACEBACK in text:
-            reason = "a traceback"
-        return Outcome(time.monotonic() - begun, reason, text)
+            if started.process.poll() is None:
+                started.send(signal.SIGKILL)
+                started.process.wait()
+        return started.outcome(reason)
 
     def last(self, command: Command) -> Outcome:
-        """Start a command that lasts; return once it is at work."""
-        begun = time.monotonic()
-        process, output = self.started(command)
-        self.lasting.append((command.text, process, output))
-        api = re.search(ANSWERS, command.text)
-        while process.poll() is None and time.monotonic() - begun < PATIENCE:
-            if self.answers() if api else time.monotonic() - begun > SETTLED:
+        started, api = self.started(command), re.search(ANSWERS, command.text)
+        self.lasting.append(started)
+        process = started.process
+        while process.poll() is None and started.seconds < PATIENCE:
+            if self.answers() if api else started.seconds > SETTLED:
                 break
             time.sleep(0.1)
         if api and process.poll() is None:
             time.sleep(SETTLED)  # a process that ends would end them all
-        text = output.read_text(errors="replace")
-        reason = "a traceback" if TRACEBACK in text else ""
         if process.poll() is not None:
             self.lasting.pop()
-            reason = f"it ended with status {process.returncode}"
-        elif api and not self.answers():
-            reason = "its API does not answer"
-        return Outcome(time.monotonic() - begun, reason, text)
+            return started.outcome(f"it ended with status {process.returncode}")
+        return started.outcome("its API does not answer" if api and not self.answers() else "")
 
     def interrupt(self) -> Outcome:
-        """Ctrl-C for what was started last."""
-        begun = time.monotonic()
-        text, process, output = self.lasting.pop()
-        reason = ""
-        with suppress(ProcessLookupError):  # it has ended by itself
-            os.killpg(process.pid, signal.SIGINT)
+        started = self.lasting.pop()
+        started.send(signal.SIGINT)
         try:
-            process.wait(60)
+            started.process.wait(60)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            reason = f"it does not end {text}"
-        said = output.read_text(errors="replace")
-        reason = reason or ("a traceback" if TRACEBACK in said else "")
-        return Outcome(time.monotonic() - begun, reason, said)
+            started.send(signal.SIGKILL)
+            return started.outcome(f"it does not end {started.text}")
+        return started.outcome()
 
-    def started(self, command: Command) -> tuple[subprocess.Popen[bytes], Path]:
-        """Start it in a session of its own, without a terminal; its output goes to a file."""
+    def started(self, command: Command) -> Started:
         self.number += 1
         output = self.above / f"{self.number}.txt"
-        account = pwd.getpwnam(self.user) if self.user else None
         with output.open("wb") as file:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", self.typed(command)],
@@ -151,14 +145,10 @@ class Copy:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                user=account and account.pw_uid,
-                group=account and account.pw_gid,
-                extra_groups=[] if account else None,
             )
-        return process, output
+        return Started(command.text, process, output)
 
     def answers(self) -> bool:
-        """Whether the fleet's API is ready."""
         try:
             return bool(urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5).status == 200)
         except (URLError, OSError):

@@ -6,36 +6,28 @@ Each pattern is searched in a command's text. A test checks that each still find
 import re
 from collections.abc import Callable
 
-# What a command needs that this machine may lack; the value is asked for whether it is there.
+# What a command needs that this machine may lack; of the others, it is asked whether it is there.
 READER, MINUTES, DOCKER, ROOT = "the reader", "minutes", "docker", "root"
+SERVERS, CELLS = "settings, of the reader's own servers", "hosts and folders of several cells"
+REPLAYED = "a fresh fleet has no dead letters; ARGS=list is tried"
+DEPLOYED = "a cluster, or a host, of the reader's; the tests check the files"
+LIFTED = "an application of one's own; tests/services/test_lift_it.py has one"
 
 NOT_TRIED: dict[str, tuple[str, str]] = {
-    r"^(export )?([A-Z_0-9]+=\S+ ?)+$": (READER, "settings, of the reader's own servers"),
-    r"http://cell0:8001|/mnt/cell0": (READER, "hosts and folders of several cells"),
-    r"haproxy -f|api\.router 80-ff 1$": (
-        READER,
-        "hosts of several cells; `make cells` has its own",
-    ),
+    r"^(export )?([A-Z_0-9]+=\S+ ?)+$": (READER, SERVERS),
+    r"http://cell0:8001|/mnt/cell0": (READER, CELLS),
+    r"haproxy -f|api\.router 80-ff 1$": (READER, f"{CELLS}; `make cells` has its own"),
     r"<master-host>": (READER, "a cluster of Spark"),
     r"python -m long_rides NAME$": (READER, "NAME is the reader's; the first hour has another"),
-    r"(replay|drop) \d+": (READER, "a fresh fleet has no dead letters; ARGS=list is tried"),
+    r"(replay|drop) \d+": (READER, REPLAYED),
     r"analytics\.approve 12 ": (READER, "a run that holds a finding"),
-    r"consumers\.remove total latecomer$": (
-        READER,
-        "a reader that is gone; the first hour's is tried",
-    ),
+    r"consumers\.remove total latecomer$": (READER, "one that is gone; the first hour's is tried"),
     r"migrations\.rights$": (READER, "roles in a Postgres of the reader's"),
-    r"kubectl|deploy/secrets|^cp -r deploy/systemd|^systemctl": (
-        READER,
-        "a cluster, or a host, of the reader's; the tests check the files",
-    ),
+    r"kubectl|deploy/secrets|^cp -r deploy/systemd|^systemctl": (READER, DEPLOYED),
     r"^redis-cli ": (READER, "a Redis of the reader's"),
     r"POSTGRES_PROGRAMS=/": (READER, "servers of this machine; .ci/run tries those of Debian"),
     r"PYTHON=python3": (READER, "another Python: --python"),
-    r"^pip install dist/|^python -m (orders|unified_log)\.": (
-        READER,
-        "an application of one's own; tests/services/test_lift_it.py has one",
-    ),
+    r"^pip install dist/|^python -m (orders|unified_log)\.": (READER, LIFTED),
     r"demo\.embedded\.psql --help$": (READER, "psql of a running fleet; `make psql` is tried"),
     r"^make entries": (READER, "this is it"),
     r"^docker compose |^make images$": (DOCKER, "Docker"),

@@ -48,10 +48,8 @@ def everything(project: Path) -> dict[str, list[Command]]:
     """All commands, by page, in the order in which the page has them."""
     pages = [project / name for name in ("README.md", *BESIDE)]
     pages += sorted(project.glob("docs/*.md"), key=lambda page: (page.stem != "first-hour", page))
-    found = {
-        page.relative_to(project).as_posix(): markdown(page.read_text(), page, project)
-        for page in pages
-    }
+    read = [markdown(page.read_text(), page, project) for page in pages]
+    found = dict(zip((page.relative_to(project).as_posix() for page in pages), read, strict=True))
     for name in ("docker-compose.yml", ".env.example"):
         found[name] = list(comments((project / name).read_text(), name))
     found["Makefile"] = list(targets(project))
@@ -83,10 +81,8 @@ def markdown(text: str, page: Path, project: Path) -> list[Command]:
         if COMMAND.match(" ".join(code[1].split()))
     ]
     found += [Command("^C", name, line_of(each)) for each in INTERRUPT.finditer(sentences)]
-    found += [
-        Command(save[0], name, line_of(save), saved=(save[1], save[2]))
-        for save in SAVE.finditer(sentences)
-    ]
+    for save in SAVE.finditer(sentences):
+        found.append(Command(save[0], name, line_of(save), saved=(save[1], save[2])))
     return sorted(found, key=lambda command: command.line)
 
 
@@ -98,11 +94,8 @@ def comments(text: str, name: str) -> Iterator[Command]:
     """The commands in the comments of a file, which are indented there."""
     for number, line in enumerate(text.splitlines(), 1):
         code = re.sub(r"^\s*#", "", line)
-        if (
-            line.lstrip().startswith("#")
-            and code.startswith("     ")
-            and COMMAND.match(code.strip())
-        ):
+        is_indented = line.lstrip().startswith("#") and code.startswith("     ")
+        if is_indented and COMMAND.match(code.strip()):
             yield Command(code.strip(), name, number)
     if name == "docker-compose.yml":
         yield Command("docker compose config", name, 1)
@@ -123,14 +116,11 @@ def targets(project: Path) -> Iterator[Command]:
 def processes(procfile: str) -> Iterator[Command]:
     """The whole fleet, each of its processes beside the servers, and some on servers of a URL."""
     names = [line.partition(":")[0] for line in procfile.splitlines()]
-    started = ["", "servers", *(f"servers {name}" for name in names if name != "servers")]
-    for number, name in enumerate(started):
-        yield Command(f".venv/bin/honcho start {name}".strip(), "Procfile", number or 1)
-        yield Command("^C", "Procfile", number or 1)
-    yield Command(".venv/bin/honcho start servers", "Procfile", 1)
-    yield Command(ON_URLS, "Procfile", 1)
-    yield Command("^C", "Procfile", 1)
-    yield Command("^C", "Procfile", 1)
+    started = ["", " servers", *(f" servers {name}" for name in names if name != "servers")]
+    typed = [text for name in started for text in (f".venv/bin/honcho start{name}", "^C")]
+    typed += [".venv/bin/honcho start servers", ON_URLS, "^C", "^C"]
+    for text in typed:
+        yield Command(text, "Procfile", 1)
 
 
 def programs(project: Path) -> Iterator[Command]:

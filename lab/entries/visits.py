@@ -10,8 +10,6 @@ from lab.entries.pages import Command
 
 @dataclass(frozen=True)
 class Visit:
-    """Commands for one copy, in order."""
-
     name: str
     commands: list[Command]
 
@@ -31,11 +29,7 @@ def visits(found: dict[str, list[Command]]) -> Iterator[Visit]:
     for command in found["Makefile"]:
         if not re.search(f"{NEEDS_FLEET}|{LASTS}", command.text):
             from_nothing.setdefault(command.text.split()[1], []).append(command)
-    first = [
-        *from_nothing.pop("setup"),
-        *found.pop("Procfile"),
-        *found.pop("programs"),
-    ]
+    first = from_nothing.pop("setup") + found.pop("Procfile") + found.pop("programs")
     yield Visit("Procfile", first)
     for target, commands in from_nothing.items():
         yield Visit(f"make {target}", commands)

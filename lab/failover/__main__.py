@@ -9,49 +9,46 @@ each fault. Status 1: there is a line for each finding, and the folder of the lo
 ends a drill with status 130, SIGTERM with 143; it leaves no processes, namespaces or files.
 """
 
-import argparse
-import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from demo.embedded.failures import NeverStarts
-from lab.arguments import positive
-from lab.books import verdict
+from lab.arguments import Arguments
+from lab.balancer import HAPROXY
+from lab.books import played
 from lab.chaos.machines import Disk, enter_own_namespace
 from lab.failover.drill import LIMIT, NEVER, Drill, Seen
-from lab.haproxy import HAPROXY
-from lab.network import IP, switch
+from lab.network import lacking, switch
+from lab.place import place, verdict
 from lab.progress import table
-from lab.stage import Stage, stage
-from unified_log.process import Parser
+from lab.stage import Stage
 
-PROGRAMS = {  # and the packages that they come in
-    "patroni": "patroni",
-    "etcd": "etcd-server",
-    "redis-server": "redis-server",
-    "redis-sentinel": "redis-sentinel",
-}
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+PROGRAMS = {  # by the packages that they come in
+    "postgresql": POSTGRES,
+    "haproxy": HAPROXY,
+    "patroni": shutil.which("patroni"),
+    "etcd-server": shutil.which("etcd"),
+    "redis-server": shutil.which("redis-server"),
+    "redis-sentinel": shutil.which("redis-sentinel"),
+}
 
 
 def main() -> int:
-    """Return 0 if every acknowledged ride counted once and the fleet always went on, else 1."""
-    options = arguments()
-    if lacks := missing():
+    parser = Arguments("failover", __doc__)
+    parser.number("--rate", 30, "rides a second")
+    options = parser.parse_args()
+    if lacks := lacking(PROGRAMS):
         raise SystemExit(f"the drill needs {lacks}")
-    with stage("failover", Stage) as place:
-        try:
-            switch()
-            enter_own_namespace()  # for the servers' disk
-            disk = Disk(place.folder / "servers")
-            place.exits.callback(disk.unmount)
-            disk.mount()
-            drill = Drill(place, disk.folder, POSTGRES[-1].parent, options.rate)
-        except NeverStarts as reason:
-            raise SystemExit(str(reason)) from None
-        return verdict(place, drill.run, lambda: judged(drill.seen), lambda: shown(drill.seen))
+    with place("failover", Stage) as stage:
+        switch()
+        enter_own_namespace()  # for the servers' disk
+        disk = Disk(stage.folder / "servers")
+        stage.exits.callback(disk.unmount)
+        disk.mount()
+        drill = Drill(stage, disk.folder, POSTGRES[-1].parent, options.rate)
+        seen = drill.seen
+        return verdict(stage, lambda: played(drill.run, lambda: judged(seen), lambda: shown(seen)))
 
 
 def judged(seen: Iterable[Seen]) -> Iterator[str]:
@@ -67,24 +64,6 @@ def shown(seen: Iterable[Seen]) -> str:
     header = ("fault of the primary", "another elected after", "no POST for", "totals stood for")
     rows = ((*told, f"{refused:.1f} s", f"{stood:.1f} s") for *told, refused, stood in seen)
     return table(header, rows)
-
-
-def missing() -> str:
-    """What this machine lacks; empty if nothing."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "root, on Linux: it makes network namespaces"
-    there = {"postgresql": POSTGRES, "haproxy": HAPROXY, "iproute2": IP}
-    there |= {package: shutil.which(program) for program, package in PROGRAMS.items()}
-    lacks = [package for package, found in there.items() if not found]
-    return f"Debian's programs: apt install {' '.join(lacks)}" if lacks else ""
-
-
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = Parser("python -m lab.failover", __doc__)
-    rate = "rides a second (default: %(default)g)"
-    parser.add_argument("--rate", type=positive, default=30, help=rate)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

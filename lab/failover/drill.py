@@ -12,12 +12,12 @@ import migrations
 from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
-from lab.chaos.evidence import Evidence, Journal
+from lab.chaos.evidence import Evidence
 from lab.failover.node import Node
 from lab.failover.patroni import Postgres
 from lab.failover.sentinel import Redis, client
 from lab.pauses import Pauses, longest
-from lab.progress import Progress
+from lab.progress import progress
 from lab.stage import Stage
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME
@@ -37,12 +37,10 @@ NEVER = "never"
 
 
 class Seen(NamedTuple):
-    """What came of a fault; the longest time without a 201, and of a total's pause, in seconds."""
-
     fault: str
     elected: str
-    refused: float
-    stood: float
+    refused: float  # the longest time without a 201, in seconds
+    stood: float  # the longest pause of a total
 
 
 class Drill:
@@ -52,21 +50,19 @@ class Drill:
         self._postgres, self._redis = Postgres(folder, programs), Redis(folder)
         self._clusters: tuple[Cluster, ...] = (self._postgres, self._redis)
         self.seen: list[Seen] = []
-        self._stage, self._rate, self._journal = stage, rate, Journal()
-        self._say = Progress().say
+        self._stage, self._rate = stage, rate
+        self._say = progress()
 
     def run(self) -> Evidence:
-        """Play all faults, and settle."""
         self._start()
         for cluster, fault in product(self._clusters, FAULTS):
             self.seen.append(self._play(cluster, fault))
         self._say("waiting until everything is counted and delivered")
         self._crowd.end()
         log = client(self._whole(self._redis))
-        return closed(self._stage, self._journal, lambda: log, [*self._onlookers.values()], ())
+        return closed(self._stage, lambda: log, [*self._onlookers.values()])
 
     def _start(self) -> None:
-        """Return when the fleet is at work, and clients post."""
         for node in (*self._postgres.nodes, *self._redis.nodes):
             self._stage.exits.callback(node.end)
             node.start()
@@ -78,7 +74,7 @@ class Drill:
         migrations.upgrade(self._postgres.url())
         self._stage.settings |= {"DATABASE_URL": self._postgres.url(), "REDIS_URL": self._redis.url}
         self._stage.start()
-        self._crowd = Crowd(0, self._stage.balancer.port, self._rate, self._journal, AWAY)
+        self._crowd = Crowd(0, self._stage.balancer.port, self._rate, self._stage.journal, AWAY)
         # A replica shows what it has applied, so the next primary has seen the totals all along.
         nodes = self._postgres.nodes
         self._onlookers = {node.name: Pauses(partial(self._postgres.url, node)) for node in nodes}
@@ -113,17 +109,14 @@ class Drill:
         return Seen(f"{cluster.name}: {name}", elected, refused, stood)
 
     def _whole(self, cluster: Cluster) -> Node:
-        """Return the primary once all others follow it."""
-
         def primary() -> Node | None:
             return next(filter(cluster.is_whole, filter(cluster.leads, cluster.nodes)), None)
 
         return until(primary, f"{cluster.name} is not whole after {WHOLE:.0f} s", WHOLE, poll=0.5)
 
     def _goes_on(self, totals: Pauses, since: float) -> bool:
-        """Whether a ride was answered since then, and each total has moved."""
         moves = (self._answered(), *totals.moves.values())
         return all(max(each, default=since) > since for each in moves)
 
     def _answered(self) -> list[float]:
-        return sorted(answer.came for ask in self._journal.asks for answer in ask.answers)
+        return sorted(answer.came for ask in self._stage.journal.asks for answer in ask.answers)

@@ -34,14 +34,12 @@ class Node:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def write(self, name: str, content: str) -> str:
-        """Write a file that the node's programs may change; returns its path."""
         path = self.folder / name
         path.write_text(content)
         shutil.chown(path, self._account.uid, self._account.gid)
         return str(path)
 
     def start(self) -> None:
-        """Start each program that does not run."""
         who = (f"--reuid={self._account.uid}", f"--regid={self._account.gid}", "--clear-groups")
         for name, command in self.programs.items():
             if name in self._processes and self._processes[name].poll() is None:
@@ -64,7 +62,6 @@ class Node:
         self._signal(signal.SIGSTOP)
 
     def recover(self) -> None:
-        """Undo whatever was done to it."""
         self._signal(signal.SIGCONT)
         self.host.join()
         self.start()

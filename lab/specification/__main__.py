@@ -133,26 +133,19 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; --help explains\n")
 
 
-def sabotage(name: str) -> str:
-    """A name as it is. Raises ArgumentTypeError if there is no such sabotage."""
-    if name not in SABOTAGES:
-        raise argparse.ArgumentTypeError(f"unknown: {name}")
-    return name
-
-
 def main() -> None:
-    """Explore the protocol, or show what a sabotage does."""
     formatter = argparse.RawTextHelpFormatter
     parser = Parser("python -m lab.specification", description=__doc__, formatter_class=formatter)
     names = f"break a step, and tell the story: {', '.join(SABOTAGES)}"
+    names = fill(names, 76, break_on_hyphens=False)
     parser.add_argument("--small", action="store_true", help="seconds instead of minutes")
-    parser.add_argument(
-        "--sabotage", type=sabotage, metavar="NAME", help=fill(names, 76, break_on_hyphens=False)
-    )
+    parser.add_argument("--sabotage", metavar="NAME", help=names)
     arguments = parser.parse_args()
     # make starts it with Ctrl-C ignored (see demo/foreground), and the pool's processes inherit it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if name := arguments.sabotage:
+        if name not in SABOTAGES:
+            parser.error(f"argument --sabotage: unknown: {name}")
         number, kind, bounds = SABOTAGES[name]
         sys.exit(told(name, kind(name, **bounds)) != number)
     with multiprocessing.Pool(2) as pool:
@@ -161,7 +154,6 @@ def main() -> None:
 
 
 def told(name: str, system: System) -> str:
-    """Explore and print; returns what is broken."""
     gc.disable()  # every state is kept
     began = time.monotonic()
     states, transitions, depth, broken, story = explore(system)

@@ -6,14 +6,11 @@ does not allow the step. No step depends on a bound.
 
 Transactions, terms and entries are numbered as they begin. The model does not rely on the leader's
 lock: a streamer that was overtaken in the middle of a batch still appends and tries to commit. A
-process that crashes forgets what it had read; one that hangs takes no further step.
+record without a distance is of another kind: the consumer passes over it.
 
-A record without a distance is of another kind: the consumer passes over it.
-
-One consumer is enough: it changes nothing that another process reads, so several can reach no other
-states. After the moment to which a fail-over will set Postgres back, the consumer stands still: its
-commits would be undone. Writers of the lost time end before the fail-over, since nothing that they
-commit is kept.
+One consumer is enough: it changes nothing that another process reads. After the moment to which a
+fail-over will set Postgres back, it stands still: its commits would be undone. Writers of the lost
+time end before the fail-over, since nothing that they commit is kept.
 """
 
 from collections.abc import Iterable
@@ -22,7 +19,7 @@ from typing import ClassVar
 
 from msgspec.structs import asdict, astuple
 
-from lab.specification.explorer import Refused, Step, System, named, require, swap
+from lab.specification.explorer import Step, System, require, swap
 from lab.specification.states import (
     Consumer,
     Database,
@@ -41,32 +38,28 @@ BATCH = 2  # records or entries, at most
 
 
 class Core(System):
-    """The protocol: writers, streamers, a log, and a consumer."""
-
     # Writers: api/booking.py.
 
     def locks(self, s: State, new_writer: int) -> State:
         """writer {new_writer} locks the sequence"""
         return s.but(begun=new_writer, writers=(*s.writers, Writer(new_writer)))
 
-    def draws(self, s: State, writer: int, number: int, distance: int) -> State:
+    def draws(self, s: State, writer: Writer, number: int, distance: int) -> State:
         """writer {writer} draws {number}"""
-        mine = named(s.writers, writer)
-        require(mine.ride is None and number > s.drawn)
-        drawing = mine.but(ride=Ride(number, distance))
+        require(writer.ride is None and number > s.drawn)
+        drawing = writer.but(ride=Ride(number, distance))
         others = s.others + (distance == 0)
-        return s.but(drawn=number, others=others, writers=swap(s.writers, mine, drawing))
+        return s.but(drawn=number, others=others, writers=swap(s.writers, writer, drawing))
 
-    def takes(self, s: State, writer: int) -> State:
+    def takes(self, s: State, writer: Writer) -> State:
         """writer {writer} commits its ride and the staged record"""
-        mine = named(s.writers, writer)
-        require(mine.ride)
-        rides, staged = (tuple(sorted((*has, mine.ride))) for has in (s.rides, s.staged))
-        return s.but(rides=rides, staged=staged, writers=swap(s.writers, mine))
+        ride = require(writer.ride)
+        rides, staged = (tuple(sorted((*has, ride))) for has in (s.rides, s.staged))
+        return s.but(rides=rides, staged=staged, writers=swap(s.writers, writer))
 
-    def rolls_back(self, s: State, writer: int) -> State:
+    def rolls_back(self, s: State, writer: Writer) -> State:
         """writer {writer} crashes or rolls back"""
-        return s.but(writers=swap(s.writers, named(s.writers, writer)))
+        return s.but(writers=swap(s.writers, writer))
 
     # Streamers: unified_log/terms.py, and barrier.py and drain.py in unified_log/streamer/.
 
@@ -87,66 +80,63 @@ class Core(System):
         require(not any(leader.name in newest and not leader.cut_off for leader in s.leaders))
         return self.overtakes(s, new_term)
 
-    def reads_the_sequence(self, s: State, term: int, position: int) -> State:
-        """leader {term} reads the sequence: {position}"""
-        mine = named(s.leaders, term)
-        require(position == s.drawn > mine.settled and not mine.position)
-        require(not mine.batch and not self.settled(s, mine))
-        require((mine.waits is None) != (self.broken == "writers-first"))
-        return s.but(leaders=swap(s.leaders, mine, mine.but(position=position)))
+    def reads_the_sequence(self, s: State, leader: Leader, position: int) -> State:
+        """leader {leader} reads the sequence: {position}"""
+        require(position == s.drawn > leader.settled and not leader.position)
+        require(not leader.batch and not self.settled(s, leader))
+        require((leader.waits is None) != (self.broken == "writers-first"))
+        return s.but(leaders=swap(s.leaders, leader, leader.but(position=position)))
 
-    def lists_the_writers(self, s: State, term: int) -> State:
-        """leader {term} lists the writers, and waits for those that it has listed before"""
-        mine, names = named(s.leaders, term), {w.name for w in s.writers if self.is_seen(w)}
-        require(mine.position or self.broken == "writers-first")
-        require(not mine.waits or not names.issuperset(mine.waits))
-        waits = tuple(sorted(names if mine.waits is None else names.intersection(mine.waits)))
-        looking = mine.but(waits=waits)
-        if self.broken == "no-barrier" or (mine.position and not waits):
-            looking = mine.but(waits=None, settled=mine.position, position=0)
-        return s.but(leaders=swap(s.leaders, mine, looking))
+    def lists_the_writers(self, s: State, leader: Leader) -> State:
+        """leader {leader} lists the writers, and waits for those that it has listed before"""
+        names = {w.name for w in s.writers if self.is_seen(w)}
+        require(leader.position or self.broken == "writers-first")
+        require(not leader.waits or not names.issuperset(leader.waits))
+        waits = tuple(sorted(names if leader.waits is None else names.intersection(leader.waits)))
+        looking = leader.but(waits=waits)
+        if self.broken == "no-barrier" or (leader.position and not waits):
+            looking = leader.but(waits=None, settled=leader.position, position=0)
+        return s.but(leaders=swap(s.leaders, leader, looking))
 
     def is_seen(self, writer: Writer) -> bool:
         """Whether the barrier sees a writer. Sabotaged, it watches the rides' table alone."""
         is_other = writer.ride and not writer.ride.distance
         return not (is_other and self.broken == "one-table")
 
-    def selects(self, s: State, term: int, count: int) -> State:
-        """leader {term} selects up to {count} settled records"""
-        mine = named(s.leaders, term)
-        batch = self.settled(s, mine)[:count]
-        require(batch and not mine.batch)
-        return s.but(leaders=swap(s.leaders, mine, mine.but(batch=batch)))
+    def selects(self, s: State, leader: Leader, count: int) -> State:
+        """leader {leader} selects up to {count} settled records"""
+        batch = self.settled(s, leader)[:count]
+        require(batch and not leader.batch)
+        return s.but(leaders=swap(s.leaders, leader, leader.but(batch=batch)))
 
-    def appends(self, s: State, term: int) -> State:
-        """leader {term} appends its batch to the log"""
-        mine = named(s.leaders, term)
-        require(mine.batch and not mine.sent)
-        ids = range(s.appended + 1, s.appended + 1 + len(mine.batch))
-        prevs = (mine.last_sent, *(ride.id for ride in mine.batch))
-        entries = (Entry(*entry, term) for entry in zip(ids, mine.batch, prevs, strict=False))
-        left = () if mine.cut_off else (mine.but(sent=True),)
-        leaders = swap(s.leaders, mine, *left)
+    def appends(self, s: State, leader: Leader) -> State:
+        """leader {leader} appends its batch to the log"""
+        require(leader.batch and not leader.sent)
+        ids = range(s.appended + 1, s.appended + 1 + len(leader.batch))
+        prevs = (leader.last_sent, *(ride.id for ride in leader.batch))
+        of_each = zip(ids, leader.batch, prevs, strict=False)
+        entries = (Entry(*entry, leader.name) for entry in of_each)
+        left = () if leader.cut_off else (leader.but(sent=True),)
+        leaders = swap(s.leaders, leader, *left)
         return s.but(log=(*s.log, *entries), appended=ids[-1], leaders=leaders)
 
-    def sends_twice(self, s: State, term: int) -> State:
-        """leader {term} appends its batch to the log, and is going to append it again"""
-        return self.appends(s, term).but(leaders=s.leaders, resends=s.resends + 1)
+    def sends_twice(self, s: State, leader: Leader) -> State:
+        """leader {leader} appends its batch to the log, and is going to append it again"""
+        return self.appends(s, leader).but(leaders=s.leaders, resends=s.resends + 1)
 
-    def moves_last_sent(self, s: State, term: int, last_sent: int) -> State:
-        """leader {term} deletes its batch, moves last_sent to {last_sent} and commits"""
-        mine = named(s.leaders, term)
-        require(mine.sent and mine.batch[-1].id == last_sent)
-        as_it_was = s.last_sent == mine.last_sent and s.terms[-1][1] == term
+    def moves_last_sent(self, s: State, leader: Leader, last_sent: int) -> State:
+        """leader {leader} deletes its batch, moves last_sent to {last_sent} and commits"""
+        require(leader.sent and leader.batch[-1].id == last_sent)
+        as_it_was = s.last_sent == leader.last_sent and s.terms[-1][1] == leader.name
         require(as_it_was or self.broken == "no-compare-and-set")
-        gone = mine.batch if self.broken != "delete-more" else self.settled(s, mine)
+        gone = leader.batch if self.broken != "delete-more" else self.settled(s, leader)
         staged = tuple(ride for ride in s.staged if ride not in gone)
-        moved = mine.but(last_sent=last_sent, batch=(), sent=False)
-        return s.but(last_sent=last_sent, staged=staged, leaders=swap(s.leaders, mine, moved))
+        moved = leader.but(last_sent=last_sent, batch=(), sent=False)
+        return s.but(last_sent=last_sent, staged=staged, leaders=swap(s.leaders, leader, moved))
 
-    def crashes(self, s: State, term: int) -> State:
-        """leader {term} crashes, or finds that it was overtaken"""
-        return s.but(leaders=swap(s.leaders, named(s.leaders, term)))
+    def crashes(self, s: State, leader: Leader) -> State:
+        """leader {leader} crashes, or finds that it was overtaken"""
+        return s.but(leaders=swap(s.leaders, leader))
 
     def settled(self, s: State, mine: Leader) -> tuple[Ride, ...]:
         return tuple(ride for ride in s.staged if mine.last_sent < ride.id <= mine.settled)
@@ -213,25 +203,23 @@ class Core(System):
 
     def fails_over(self, s: State) -> State:
         """Postgres fails over with loss; streamers of the lost past still hold their batches"""
-        if s.backup is None:
-            raise Refused
         sending = (leader for leader in s.leaders if leader.batch and not leader.sent)
         leaders = tuple(leader.but(cut_off=True) for leader in sending)
-        return s.but(**asdict(s.backup), backup=None, writers=(), leaders=leaders)
+        return s.but(**asdict(require(s.backup)), backup=None, writers=(), leaders=leaders)
 
     # What may come next.
 
-    def ranges(self, s: State) -> dict[str, Iterable[int]]:
+    def ranges(self, s: State) -> dict[str, Iterable[object]]:
         lost = s.failovers - (s.backup is not None)
         return {
-            "writer": [writer.name for writer in s.writers],
+            "writer": s.writers,
             "new_writer": [s.begun + 1],
             "number": [s.drawn + 1],
             # A record of another kind has none. Each ride has a digit of its own, in base four, so
             # a sum shows how often it has each ride. Two rides that drew the same number, before
             # and after a fail-over, have two digits.
             "distance": [4 ** (s.drawn + 4 * lost), 0],
-            "term": [leader.name for leader in s.leaders],
+            "leader": s.leaders,
             "new_term": [s.leads + 1],
             "position": [s.drawn],
             "last_sent": {leader.batch[-1].id for leader in s.leaders if leader.batch},

@@ -30,16 +30,15 @@ class Value(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
         return msgspec.structs.replace(self, **changes)
 
 
-def require(allowed: object) -> None:
+def require(allowed: T | None) -> T:
+    """What it is given, unless that is false."""
     if not allowed:
         raise Refused
+    return allowed
 
 
 def named(items: Iterable[Any], name: int) -> Any:
-    for item in items:
-        if item.name == name:
-            return item
-    raise Refused
+    return require(next((item for item in items if item.name == name), None))
 
 
 def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
@@ -51,8 +50,9 @@ def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
 class System:
     """A transition system. Its steps are the methods whose docstring ends without a full stop.
 
-    A step takes a state, and values; `ranges` says by their names what these can be. The earlier a
-    step is defined, the more urgent it is.
+    A step takes a state, and values; `ranges` says by their names what these can be. In its
+    docstring, a part of the state goes by its own name. The earlier a step is defined, the more
+    urgent it is.
     """
 
     start: Any
@@ -66,7 +66,9 @@ class System:
     def __init__(self, broken: str = "", **bounds: int) -> None:
         """`bounds` are the greatest values of fields of a state; `broken` names a sabotage."""
         self.broken, self.bounds = broken, bounds
-        steps = [step for _, step in inspect.getmembers(type(self), is_told)]
+        methods: list[Step]
+        methods = [method for _, method in inspect.getmembers(type(self), inspect.isfunction)]
+        steps = [method for method in methods if not (method.__doc__ or ".").endswith(".")]
         steps.sort(key=lambda step: step.__code__.co_firstlineno)
         self.steps = {step: names_of(step) for step in steps}
         self.quiet = {step: self.steps[step] for step in steps if step not in self.by_chance}
@@ -96,26 +98,19 @@ class System:
         return next((then for _, _, then in self.ways(s, self.quiet)), None)
 
 
-def is_told(method: Any) -> bool:
-    return inspect.isfunction(method) and not (method.__doc__ or ".").endswith(".")
-
-
 def names_of(step: Step) -> list[str]:
     return list(inspect.signature(step).parameters)[2:]
 
 
 class Result(NamedTuple):
-    """`broken` is the invariant that does not hold at the end of the shortest such `story`."""
-
     states: int
     transitions: Counter[str]
     depth: int
-    broken: str = ""
-    story: tuple[str, ...] = ()
+    broken: str = ""  # the invariant that does not hold at the end of the story
+    story: tuple[str, ...] = ()  # the shortest
 
 
 def explore(system: System) -> Result:
-    """Visit every state within the bounds."""
     seen: Seen = {system.start: None}
     onward: Onward = {}
     frontier = [system.start]
@@ -146,10 +141,7 @@ def explore(system: System) -> Result:
 
 
 def comes_to_rest(system: System, s: Any, onward: dict[Any, Any], complete: set[Any]) -> bool:
-    """Whether the most urgent steps lead to a state that is at rest and complete.
-
-    From each state in `complete` they are known to do so. They may lead past the bounds.
-    """
+    """Whether the most urgent steps lead to a complete state at rest, as from all in `complete`."""
     passed: set[Any] = set()
     while s not in complete:
         if s in passed:
@@ -166,10 +158,10 @@ def comes_to_rest(system: System, s: Any, onward: dict[Any, Any], complete: set[
 
 
 def story(seen: Seen, s: Any) -> tuple[str, ...]:
-    """The steps that led there, as sentences."""
     came = seen[s]
     if came is None:
         return ()
     before, step, values = came
-    told = dict(zip(names_of(step), values, strict=True))
-    return (*story(seen, before), str(step.__doc__).format(**told))
+    told = [getattr(value, "name", value) for value in values]
+    sentence = str(step.__doc__).format(**dict(zip(names_of(step), told, strict=True)))
+    return (*story(seen, before), sentence)

@@ -2,9 +2,8 @@
 
 It assumes a correct log: a reader gets as far as `sent` and misses nothing, as `core` says. What is
 read and what is healed is the same here. Two processes may have the reader's name, and any of them
-may crash, or hang, before each of its steps.
-
-Each record adds a digit of its own, in base four, so a sum shows how often it has each of them.
+may crash, or hang, before each of its steps. Each record adds a digit of its own, in base four, so
+a sum shows how often it has each of them.
 
 A person has a record tried again, or drops it, at any time. A reset, of which a reconciliation says
 the sum up to a position, and a recount make the state anew, whatever the handler would refuse.
@@ -13,23 +12,19 @@ the sum up to a position, and a recount make the state anew, whatever the handle
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from lab.specification.explorer import System, Value, named, require, swap
+from lab.specification.explorer import System, Value, require, swap
 
 BATCH = 3  # records, at most
 MOST = 2  # records that are held out, and of which nobody has decided: at that the reader stands
 
 
 class HeldOut(Value, frozen=True):
-    """A row: the state lacks this record."""
-
-    name: int  # the record's position
+    name: int  # the position of a record that the state lacks
     retry: bool = False
     is_dropped: bool = False
 
 
 class Process(Value, frozen=True):
-    """What one knows until its next step."""
-
     name: int
     at: int = 0  # where it stands, as far as it knows
     most: int = BATCH  # records that its next transaction may take
@@ -71,93 +66,82 @@ def digit(record: int) -> int:
 
 
 class HoldingOut(System):
-    """A reader with the log, its handler's state, and the rows that say what that lacks."""
-
     # The reader: unified_log/readers/taking.py.
 
-    def ends(self, s: Books, process: int) -> Books:
+    def ends(self, s: Books, process: Process) -> Books:
         """process {process} finds that another has moved the checkpoint, and ends"""
-        mine = named(s.processes, process)
-        require(mine.at != s.position and not mine.retrying)
-        return s.having(mine)
+        require(process.at != s.position and not process.retrying)
+        return s.having(process)
 
-    def looks_again(self, s: Books, process: int) -> Books:
+    def looks_again(self, s: Books, process: Process) -> Books:
         """process {process}, which stands still, finds that something is asked for"""
-        mine = named(s.processes, process)
-        require(mine.refused and not self.has_room(s) and self.is_asked(s))
-        return s.having(mine, mine.but(refused=0))
+        require(process.refused and not self.has_room(s) and self.is_asked(s))
+        return s.having(process, process.but(refused=0))
 
-    def applies(self, s: Books, process: int) -> Books:
+    def applies(self, s: Books, process: Process) -> Books:
         """process {process} applies the reset"""
-        mine = named(s.processes, process)
-        require(s.reset and not self.is_busy(s, mine) and not s.is_full)
+        require(s.reset and not self.is_busy(s, process) and not s.is_full)
         to = max(s.reset, s.position)
         held = s.held if self.broken == "reset-leaves-rows" else ()
-        return s.having(mine, Process(process, to)).but(
-            reset=0, position=to, total=exact(to), held=held
-        )
+        after = s.having(process, Process(process.name, to))
+        return after.but(reset=0, position=to, total=exact(to), held=held)
 
-    def starts_over(self, s: Books, process: int) -> Books:
+    def starts_over(self, s: Books, process: Process) -> Books:
         """process {process} starts over, since a recount was asked for"""
-        mine = named(s.processes, process)
-        require(s.recount and not s.reset and not self.is_busy(s, mine) and not s.is_full)
+        require(s.recount and not s.reset and not self.is_busy(s, process) and not s.is_full)
         held = s.held if self.broken == "recount-leaves-rows" else ()
-        return s.having(mine, Process(process)).but(recount=False, position=0, total=0, held=held)
+        after = s.having(process, Process(process.name))
+        return after.but(recount=False, position=0, total=0, held=held)
 
-    def finds_a_retry(self, s: Books, process: int) -> Books:
+    def finds_a_retry(self, s: Books, process: Process) -> Books:
         """process {process} finds that somebody wants a record to be tried again"""
-        mine = named(s.processes, process)
         asked = [row.name for row in s.held if row.retry]
-        require(asked and not self.is_busy(s, mine))
-        return s.having(mine, mine.but(retrying=asked[0]))
+        require(asked and not self.is_busy(s, process))
+        return s.having(process, process.but(retrying=asked[0]))
 
-    def tries_again(self, s: Books, process: int) -> Books:
+    def tries_again(self, s: Books, process: Process) -> Books:
         """process {process} locks the checkpoint, looks whether that still stands, and counts it"""
-        mine = named(s.processes, process)
-        require(mine.retrying and not s.is_full)
-        record, stands = mine.retrying, Process(process, s.position)
+        require(process.retrying and not s.is_full)
+        record, stands = process.retrying, Process(process.name, s.position)
         row = next((row for row in s.held if row.name == record and row.retry), None)
         if row is None and self.broken == "retry-looks-once":
-            return s.having(mine, stands).but(total=s.total + digit(record))
+            return s.having(process, stands).but(total=s.total + digit(record))
         if row is None:
-            return s.having(mine, stands)
+            return s.having(process, stands)
         if record in s.bad:
-            return s.having(mine, stands).without(row, HeldOut(record))
+            return s.having(process, stands).without(row, HeldOut(record))
         left = [row] if self.broken == "retry-leaves-row" else []
-        return s.having(mine, stands).without(row, *left).but(total=s.total + digit(record))
+        return s.having(process, stands).without(row, *left).but(total=s.total + digit(record))
 
-    def takes(self, s: Books, process: int) -> Books:
+    def takes(self, s: Books, process: Process) -> Books:
         """process {process} takes a batch, and moves the checkpoint past it"""
-        mine, batch = self.batch(s, process)
+        batch = self.batch(s, process)
         require(not any(record in s.bad for record in batch) and not s.is_full)
         total, upto = s.total + sum(map(digit, batch)), batch[-1]
-        moved = Process(process, upto, min(BATCH, mine.most * 2))
-        return s.having(mine, moved).but(position=upto, total=total)
+        moved = Process(process.name, upto, min(BATCH, process.most * 2))
+        return s.having(process, moved).but(position=upto, total=total)
 
-    def is_refused(self, s: Books, process: int) -> Books:
+    def is_refused(self, s: Books, process: Process) -> Books:
         """process {process} has its batch refused, and tries half of it next"""
-        mine, batch = self.batch(s, process)
+        batch = self.batch(s, process)
         is_blamed = any(record in s.bad for record in batch)
         require(is_blamed or (s.is_full and self.broken == "outage-held-out"))
         if len(batch) > 1:
-            most = mine.most if self.broken == "never-halved" else len(batch) // 2
-            return s.having(mine, mine.but(most=most))
-        return s.having(mine, mine.but(refused=batch[0]))
+            most = process.most if self.broken == "never-halved" else len(batch) // 2
+            return s.having(process, process.but(most=most))
+        return s.having(process, process.but(refused=batch[0]))
 
-    def holds_out(self, s: Books, process: int) -> Books:
+    def holds_out(self, s: Books, process: Process) -> Books:
         """process {process} holds the record out, and moves the checkpoint past it"""
-        mine = named(s.processes, process)
-        require(mine.refused and mine.at == s.position and self.has_room(s))
+        require(process.refused and process.at == s.position and self.has_room(s))
         require(not s.is_full or self.broken == "outage-held-out")  # it writes little
-        row, moved = (
-            HeldOut(mine.refused),
-            Process(process, mine.refused, min(BATCH, 2 * mine.most)),
-        )
+        row = HeldOut(process.refused)
+        moved = Process(process.name, process.refused, min(BATCH, 2 * process.most))
         if self.broken == "row-alone":
-            return s.having(mine).but(held=self.rows(s, row))
+            return s.having(process).but(held=self.rows(s, row))
         if self.broken == "position-alone":
-            return s.having(mine, moved).but(position=mine.refused)
-        return s.having(mine, moved).but(held=self.rows(s, row), position=mine.refused)
+            return s.having(process, moved).but(position=process.refused)
+        return s.having(process, moved).but(held=self.rows(s, row), position=process.refused)
 
     def begins(self, s: Books, new: int) -> Books:
         """process {new} begins"""
@@ -171,9 +155,9 @@ class HoldingOut(System):
         processes = (*s.processes[-1:], Process(new, s.position))
         return s.but(processes=processes, begun=new)
 
-    def crashes(self, s: Books, process: int) -> Books:
+    def crashes(self, s: Books, process: Process) -> Books:
         """process {process} crashes"""
-        return s.having(named(s.processes, process))
+        return s.having(process)
 
     def sends(self, s: Books) -> Books:
         """the streamer sends the next record"""
@@ -200,17 +184,15 @@ class HoldingOut(System):
         require(s.is_full)
         return s.but(is_full=False)
 
-    def asks_to_retry(self, s: Books, record: int) -> Books:
-        """somebody asks for record {record} to be tried again"""
-        row = named(s.held, record)
+    def asks_to_retry(self, s: Books, row: HeldOut) -> Books:
+        """somebody asks for record {row} to be tried again"""
         require(not row.retry)
-        return s.without(row, HeldOut(record, retry=True)).but(asked=s.asked + 1)
+        return s.without(row, HeldOut(row.name, retry=True)).but(asked=s.asked + 1)
 
-    def drops(self, s: Books, record: int) -> Books:
-        """somebody gives record {record} up"""
-        row = named(s.held, record)
+    def drops(self, s: Books, row: HeldOut) -> Books:
+        """somebody gives record {row} up"""
         require(not row.is_dropped)
-        return s.without(row, HeldOut(record, is_dropped=True)).but(asked=s.asked + 1)
+        return s.without(row, HeldOut(row.name, is_dropped=True)).but(asked=s.asked + 1)
 
     def is_reset(self, s: Books, upto: int) -> Books:
         """a reconciliation asks for a reset: it has added up all records up to {upto}"""
@@ -224,17 +206,17 @@ class HoldingOut(System):
 
     def ranges(self, s: Books) -> dict[str, Iterable[object]]:
         return {
-            "process": [process.name for process in s.processes],
+            "process": s.processes,
             "new": [s.begun + 1],
             "record": range(1, s.sent + 1),
+            "row": s.held,
             "upto": range(1, s.sent + 1),
         }
 
-    def batch(self, s: Books, process: int) -> tuple[Process, range]:
+    def batch(self, s: Books, process: Process) -> range:
         """The records that it takes next. Raises Refused where it is busy, or there are none."""
-        mine = named(s.processes, process)
-        require(not self.is_busy(s, mine) and not self.is_asked(s) and s.position < s.sent)
-        return mine, range(mine.at + 1, min(s.sent, mine.at + mine.most) + 1)
+        require(not self.is_busy(s, process) and not self.is_asked(s) and s.position < s.sent)
+        return range(process.at + 1, min(s.sent, process.at + process.most) + 1)
 
     def is_busy(self, s: Books, mine: Process) -> bool:
         return bool(mine.refused or mine.retrying or mine.at != s.position)

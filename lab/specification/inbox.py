@@ -8,7 +8,7 @@ in `queue`: here a row is open, then decided for good.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from lab.specification.explorer import Refused, System, Value, named, require, swap
+from lab.specification.explorer import System, Value, named, require, swap
 
 
 class Receipt(Value, frozen=True):
@@ -48,18 +48,15 @@ class Receipts(Value, frozen=True):
 
 
 class Inbox(System):
-    """Rides and their entries, the workers that read them, the sweep, and `complete_to`."""
-
     def commits(self, s: Receipts, new: int) -> Receipts:
         """ride {new} is committed"""
         require(new > s.appended)
         return s.but(rides=tuple(sorted((*s.rides, Receipt(new)))), drawn=max(s.drawn, new))
 
-    def appends(self, s: Receipts, ride: int) -> Receipts:
+    def appends(self, s: Receipts, ride: Receipt) -> Receipts:
         """the streamer appends ride {ride} to the log"""
-        mine = named(s.rides, ride)
-        require(mine == min((it for it in s.rides if it.name > s.appended), default=None))
-        return s.changed(mine, entry="logged")
+        require(ride == min((it for it in s.rides if it.name > s.appended), default=None))
+        return s.changed(ride, entry="logged")
 
     def moves_last_sent(self, s: Receipts) -> Receipts:
         """the streamer moves last_sent to the end of the log"""
@@ -73,30 +70,26 @@ class Inbox(System):
         back = s.but(inbox_to=inbox_to, complete_to=complete_to, set_backs=s.set_backs + 1)
         return back.but(rides=tuple(sorted((*s.rides, Receipt(new, "lost")))))
 
-    def reads(self, s: Receipts, ride: int) -> Receipts:
+    def reads(self, s: Receipts, ride: Receipt) -> Receipts:
         """a worker reads the entry of ride {ride}, or claims it"""
-        mine = named(s.rides, ride)
-        require(mine.entry == "logged")
-        return s.changed(mine, entry="read")
+        require(ride.entry == "logged")
+        return s.changed(ride, entry="read")
 
-    def inserts(self, s: Receipts, ride: int) -> Receipts:
+    def inserts(self, s: Receipts, ride: Receipt) -> Receipts:
         """the worker inserts the row of ride {ride}, unless it is there"""
-        mine = named(s.rides, ride)
-        require(mine.entry == "read")
-        has_row = mine.has_row or self.broken != "waits-for-last-sent" or ride <= s.last_sent
-        return s.changed(mine, entry="inserted", has_row=has_row)
+        require(ride.entry == "read")
+        has_row = ride.has_row or self.broken != "waits-for-last-sent" or ride.name <= s.last_sent
+        return s.changed(ride, entry="inserted", has_row=has_row)
 
-    def acknowledges(self, s: Receipts, ride: int) -> Receipts:
+    def acknowledges(self, s: Receipts, ride: Receipt) -> Receipts:
         """the worker acknowledges the entry of ride {ride}"""
-        mine = named(s.rides, ride)
-        require(mine.entry == ("inserted" if self.broken != "acknowledged-first" else "read"))
-        return s.changed(mine, entry="acknowledged")
+        require(ride.entry == ("inserted" if self.broken != "acknowledged-first" else "read"))
+        return s.changed(ride, entry="acknowledged")
 
-    def decides(self, s: Receipts, ride: int) -> Receipts:
+    def decides(self, s: Receipts, ride: Receipt) -> Receipts:
         """the receipt of ride {ride} is delivered, or a dead letter"""
-        mine = named(s.rides, ride)
-        require(mine.has_row and not mine.is_decided and ride <= s.last_sent)
-        return s.changed(mine, is_decided=True)
+        require(ride.has_row and not ride.is_decided and ride.name <= s.last_sent)
+        return s.changed(ride, is_decided=True)
 
     def looks_for_lost(self, s: Receipts, upto: int) -> Receipts:
         """a sweep looks for rides up to {upto} without a row"""
@@ -106,9 +99,7 @@ class Inbox(System):
 
     def sweeps(self, s: Receipts) -> Receipts:
         """the sweep inserts their rows and moves inbox_to, if there was no repair"""
-        if s.sweep is None:
-            raise Refused
-        look, s = s.sweep, s.but(sweep=None)
+        look, s = require(s.sweep), s.but(sweep=None)
         if look.set_backs != s.set_backs and self.broken != "sweep-regardless":
             return s
         for ride in look.lacking:
@@ -125,29 +116,25 @@ class Inbox(System):
 
     def completes(self, s: Receipts) -> Receipts:
         """the worker moves complete_to to just before it, if there was no repair"""
-        if s.completion is None:
-            raise Refused
-        look, s = s.completion, s.but(completion=None)
+        look, s = require(s.completion), s.but(completion=None)
         if look.set_backs != s.set_backs and self.broken != "complete-regardless":
             return s
         return s.but(complete_to=max(s.complete_to, look.upto))
 
-    def forgets(self, s: Receipts, ride: int) -> Receipts:
+    def forgets(self, s: Receipts, ride: Receipt) -> Receipts:
         """the worker that has read the entry of ride {ride} crashes"""
-        mine = named(s.rides, ride)
-        require(mine.entry in {"read", "inserted"})
-        return s.changed(mine, entry="logged")
+        require(ride.entry in {"read", "inserted"})
+        return s.changed(ride, entry="logged")
 
     def is_flushed(self, s: Receipts) -> Receipts:
         """Redis is flushed"""
         rides = (it.but(entry="lost") if it.entry == "logged" else it for it in s.rides)
         return s.but(rides=tuple(rides), flushes=s.flushes + 1)
 
-    def ranges(self, s: Receipts) -> dict[str, Iterable[int]]:
-        rides = [ride.name for ride in s.rides]
+    def ranges(self, s: Receipts) -> dict[str, Iterable[object]]:
         return {
-            "new": set(range(1, s.drawn + 3)).difference(rides),
-            "ride": rides,
+            "new": set(range(1, s.drawn + 3)).difference(ride.name for ride in s.rides),
+            "ride": s.rides,
             "upto": range(s.last_sent, 0, -1),  # last_sent, as read before
         }
 

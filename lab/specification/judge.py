@@ -1,8 +1,7 @@
 """The nightly judge and its witnesses, one of whom somebody alters.
 
 `verdict` has its rules. A run decides and commits to the warehouse in one step, to Postgres in
-another, since it may crash in between. Consumers count from the log, which nobody alters here: the
-core is about that.
+another, since it may crash in between. Consumers count from the log, which nobody alters here.
 
 The truth is the rides as they were taken, until a person approves what Postgres says instead. A
 repair that leads to anything else is `wrong`, and so is a warehouse that gets fewer rides than were
@@ -37,8 +36,6 @@ SWAP = -1  # of two rides' metres
 
 
 class Run(Value, frozen=True):
-    """What a run is going to commit to Postgres."""
-
     position: int
     resets: tuple[tuple[int, Sums], ...]  # by the names of totals
     findings: Findings
@@ -78,19 +75,16 @@ class Books(Value, frozen=True):
 
 
 class Judge(System):
-    """Postgres, a warehouse with a ledger, one or two totals, and a judge of them all."""
-
     def __init__(self, broken: str = "", totals: int = 2, **bounds: int) -> None:
         super().__init__(broken, **bounds)
+        self.two_parties = bounds.get("parties", 1) > 1
         self.start = Books(totals=tuple(map(Total, range(1, totals + 1))))
 
     # The run: analytics/judgement.py, analytics/job.py.
 
     def commits(self, s: Books) -> Books:
         """the run commits to Postgres"""
-        require(s.run)
-        run: Any = s.run
-        totals = s.totals
+        run, totals = require(s.run), s.totals
         for name, exact in run.resets:
             mine = named(totals, name)
             totals = swap(totals, mine, mine.but(reset=(run.position, exact)))
@@ -98,24 +92,21 @@ class Judge(System):
         s = s.but(totals=totals, findings=run.findings, shown=run.shown, approved=approved)
         return s.but(gone=run.gone, proven=run.proven, run=None)
 
-    def applies(self, s: Books, total: int) -> Books:
+    def applies(self, s: Books, total: Total) -> Books:
         """total {total} applies its reset"""
-        mine = named(s.totals, total)
-        require(mine.reset)
-        upto, (metres, count) = mine.reset
-        at = max(upto, mine.position)
+        upto, (metres, count) = require(total.reset)
+        at = max(upto, total.position)
         more, rides = sums(s.postgres[upto:at])
-        reset = Total(total, at, (metres + more, count + rides))
+        reset = Total(total.name, at, (metres + more, count + rides))
         wrong = s.wrong or reset.sums != sums(s.rides[:at])
-        return s.but(totals=swap(s.totals, mine, reset), wrong=wrong)
+        return s.but(totals=swap(s.totals, total, reset), wrong=wrong)
 
-    def counts(self, s: Books, total: int) -> Books:
+    def counts(self, s: Books, total: Total) -> Books:
         """total {total} counts the next ride"""
-        mine = named(s.totals, total)
-        at = mine.position + 1
+        at = total.position + 1
         require(at <= s.taken)
-        counted = mine.but(position=at, sums=(mine.sums[0] + at, mine.sums[1] + 1))
-        return s.but(totals=swap(s.totals, mine, counted))
+        counted = total.but(position=at, sums=(total.sums[0] + at, total.sums[1] + 1))
+        return s.but(totals=swap(s.totals, total, counted))
 
     def judges(self, s: Books) -> Books:
         """a run compares all blocks, and commits to the warehouse"""
@@ -175,10 +166,6 @@ class Judge(System):
 
     # Whoever alters something.
 
-    @property
-    def two_parties(self) -> bool:
-        return self.bounds.get("parties", 1) > 1
-
     def alters_postgres(self, s: Books, old: int, metres: int) -> Books:
         """somebody alters ride {old} in Postgres: {metres}"""
         copied, counted = len(rows(s.warehouse)), max(each.position for each in s.totals)
@@ -211,16 +198,17 @@ class Judge(System):
         require(ledger != s.ledger)
         return altered(s, "warehouse ledger", ledger=ledger)
 
-    def tampers(self, s: Books, total: int, by: Sums) -> Books:
+    def tampers(self, s: Books, total: Total, by: Sums) -> Books:
         """somebody changes total {total} by {by}"""
         require(not self.two_parties)
-        mine = named(s.totals, total)
-        changed = mine.sums[0] + by[0], mine.sums[1] + by[1]
-        return altered(s, f"totals {total}", totals=swap(s.totals, mine, mine.but(sums=changed)))
+        changed = total.sums[0] + by[0], total.sums[1] + by[1]
+        return altered(
+            s, f"totals {total.name}", totals=swap(s.totals, total, total.but(sums=changed))
+        )
 
     def ranges(self, s: Books) -> dict[str, Iterable[Any]]:
         return {
-            "total": [each.name for each in s.totals],
+            "total": s.totals,
             "ride": [s.taken + 1],
             "old": range(1, s.taken + 1),
             "metres": range(SWAP, 4),

@@ -14,8 +14,6 @@ MOST = 2  # attempts that count, until a receipt is a dead letter
 
 
 class Attempt(Value, frozen=True):
-    """An attempt in flight: its worker may send until there is an answer, or the deadline."""
-
     name: int
     lease: int
     answer: str = ""  # delivered, refused, retry or away; after the deadline, retry
@@ -55,8 +53,6 @@ class Row(Value, frozen=True):
 
 
 class Queue(System):
-    """A row that is open, until it is delivered or a dead letter."""
-
     def is_sent(self, s: Row) -> Row:
         """last_sent moves past the ride"""
         require(not s.is_sent)
@@ -72,19 +68,19 @@ class Queue(System):
         taken = s.but(lease=mine.lease, attempts=attempts, is_due=False, takes=new)
         return taken.but(in_flight=(*s.in_flight, mine), tried=s.tried + 1)
 
-    def sends(self, s: Row, attempt: int, answer: str) -> Row:
+    def sends(self, s: Row, attempt: Attempt, answer: str) -> Row:
         """attempt {attempt} is sent: {answer}"""
-        mine = named(s.in_flight, attempt)
-        require(not mine.answer)
-        return s.having(mine, mine.but(answer=answer))
+        require(not attempt.answer)
+        return s.having(attempt, attempt.but(answer=answer))
 
-    def saves(self, s: Row, attempt: int) -> Row:
+    def saves(self, s: Row, attempt: Attempt) -> Row:
         """the outcome of attempt {attempt} is saved"""
-        return self.crashes(self.saved(s, named(s.in_flight, attempt)), attempt)
+        saved = self.saved(s, attempt)
+        return saved.having(named(saved.in_flight, attempt.name))
 
-    def saves_unheard(self, s: Row, attempt: int) -> Row:
+    def saves_unheard(self, s: Row, attempt: Attempt) -> Row:
         """the outcome of attempt {attempt} is saved, the reply is lost, and it is saved again"""
-        return self.saved(s, named(s.in_flight, attempt)).but(repeats=s.repeats + 1)
+        return self.saved(s, attempt).but(repeats=s.repeats + 1)
 
     def saved(self, s: Row, mine: Attempt) -> Row:
         """The holder of the lease saves its outcome; a delivery is saved without the lease, too."""
@@ -120,9 +116,9 @@ class Queue(System):
         mine = Attempt(new, new, answer="refused", counts=False)
         return s.but(lease=new, is_due=False, takes=new, in_flight=(*s.in_flight, mine))
 
-    def crashes(self, s: Row, attempt: int) -> Row:
+    def crashes(self, s: Row, attempt: Attempt) -> Row:
         """the worker of attempt {attempt} crashes"""
-        return s.having(named(s.in_flight, attempt))
+        return s.having(attempt)
 
     def is_replayed(self, s: Row) -> Row:
         """the dead letter is replayed"""
@@ -138,7 +134,7 @@ class Queue(System):
     def ranges(self, s: Row) -> dict[str, Iterable[Any]]:
         return {
             "new": [s.takes + 1],
-            "attempt": [mine.name for mine in s.in_flight],
+            "attempt": s.in_flight,
             "answer": ["delivered", "refused", "retry", "away"],
         }
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from msgspec.structs import asdict, astuple
 
-from lab.specification.explorer import Refused, System, Value, named, require, swap
+from lab.specification.explorer import System, Value, named, require, swap
 from lab.specification.ick import EMPTY, Ick, Set, add, members, put, remove
 
 MINUTES = range(len(EMPTY))
@@ -26,8 +26,6 @@ class Lead(Value, frozen=True):
 
 
 class Rows(Value, frozen=True):
-    """What Postgres holds."""
-
     rides: tuple[int, ...] = ()  # the minute of each that was sent
     complete_to: int = 0
     generation: int = 0
@@ -74,11 +72,10 @@ class Rollup(System):
         require(not s.is_deleted)
         return s.but(icks=without(s, s.generation), is_deleted=True)
 
-    def ends(self, s: Minutes, generation: int) -> Minutes:
-        """leader {generation} finds that its lead is over"""
-        mine = named(s.leads, generation)
-        require(self.is_over(s, mine))
-        return s.but(leads=swap(s.leads, mine))
+    def ends(self, s: Minutes, lead: Lead) -> Minutes:
+        """leader {lead} finds that its lead is over"""
+        require(self.is_over(s, lead))
+        return s.but(leads=swap(s.leads, lead))
 
     def deletes(self, s: Minutes) -> Minutes:
         """a leader deletes the former Ick"""
@@ -94,98 +91,88 @@ class Rollup(System):
         leads = (*s.leads[-1:], Lead(new, at))
         return s.but(generation=new, begun=new, leads=leads, is_deleted=False)
 
-    def marks(self, s: Minutes, generation: int, upto: int) -> Minutes:
-        """marker {generation} adds the minutes of the rides up to {upto}"""
-        mine = named(s.leads, generation)
-        require(not mine.marked and mine.at < upto)
-        ick, marked = self.ick_of(s, mine), mine.but(marked=upto)
+    def marks(self, s: Minutes, lead: Lead, upto: int) -> Minutes:
+        """marker {lead} adds the minutes of the rides up to {upto}"""
+        require(not lead.marked and lead.at < upto)
+        ick, marked = self.ick_of(s, lead), lead.but(marked=upto)
         pset = ick.pset
-        for ride in range(mine.at + 1, upto + 1):
+        for ride in range(lead.at + 1, upto + 1):
             pset = add(pset, s.rides[ride - 1], ride)
-        if self.broken == "older-generation" and generation > 1:
-            icks = (*without(s, generation - 1), Ick(generation - 1, 1, pset))
-            return s.but(icks=icks, leads=swap(s.leads, mine, marked))
+        if self.broken == "older-generation" and lead.name > 1:
+            icks = (*without(s, lead.name - 1), Ick(lead.name - 1, 1, pset))
+            return s.but(icks=icks, leads=swap(s.leads, lead, marked))
         return written(s, marked, ick.but(pset=pset))
 
-    def moves(self, s: Minutes, generation: int) -> Minutes:
-        """marker {generation} moves the checkpoint"""
-        mine = named(s.leads, generation)
-        require(mine.marked and s.generation == generation)
-        return s.but(leads=swap(s.leads, mine, mine.but(at=mine.marked, marked=0)))
+    def moves(self, s: Minutes, lead: Lead) -> Minutes:
+        """marker {lead} moves the checkpoint"""
+        require(lead.marked and s.generation == lead.name)
+        return s.but(leads=swap(s.leads, lead, lead.but(at=lead.marked, marked=0)))
 
-    def marks_again(self, s: Minutes, generation: int) -> Minutes:
-        """indexer {generation} adds the minute that is wanted"""
-        mine = named(s.leads, generation)
-        require(s.wanted and not mine.reserved and not mine.upto)
-        ick, [minute] = self.ick_of(s, mine), s.wanted
+    def marks_again(self, s: Minutes, lead: Lead) -> Minutes:
+        """indexer {lead} adds the minute that is wanted"""
+        require(s.wanted and not lead.reserved and not lead.upto)
+        ick, [minute] = self.ick_of(s, lead), s.wanted
         pset = add(ick.pset, minute, 1 + s.rides.index(minute))
         require(pset != ick.pset)
-        return written(s, mine, ick.but(pset=pset))
+        return written(s, lead, ick.but(pset=pset))
 
-    def computes(self, s: Minutes, generation: int) -> Minutes:
-        """indexer {generation} computes what it has reserved"""
-        mine = named(s.leads, generation)
-        require(mine.reserved and not mine.is_computed and not mine.upto)
-        require(s.generation == generation)
+    def computes(self, s: Minutes, lead: Lead) -> Minutes:
+        """indexer {lead} computes what it has reserved"""
+        require(lead.reserved and not lead.is_computed and not lead.upto)
+        require(s.generation == lead.name)
         computed = s.computed
-        for minute in mine.reserved:
+        for minute in lead.reserved:
             computed = put(computed, minute, s.sent)
-        wanted = tuple(minute for minute in s.wanted if minute not in mine.reserved)
-        leads = swap(s.leads, mine, mine.but(is_computed=True))
+        wanted = tuple(minute for minute in s.wanted if minute not in lead.reserved)
+        leads = swap(s.leads, lead, lead.but(is_computed=True))
         return s.but(computed=computed, wanted=wanted, leads=leads)
 
-    def commits(self, s: Minutes, generation: int) -> Minutes:
-        """indexer {generation} commits what it has computed"""
-        mine = named(s.leads, generation)
-        require(mine.is_computed)
-        ick = self.ick_of(s, mine)
-        after = ick.but(cset=remove(ick.cset, mine.reserved))
+    def commits(self, s: Minutes, lead: Lead) -> Minutes:
+        """indexer {lead} commits what it has computed"""
+        require(lead.is_computed)
+        ick = self.ick_of(s, lead)
+        after = ick.but(cset=remove(ick.cset, lead.reserved))
         if self.broken == "commits-new-marks":
-            after = after.but(pset=remove(ick.pset, mine.reserved))
-        return written(s, mine.but(reserved=(), is_computed=False), after)
+            after = after.but(pset=remove(ick.pset, lead.reserved))
+        return written(s, lead.but(reserved=(), is_computed=False), after)
 
-    def reserves(self, s: Minutes, generation: int, most: int) -> Minutes:
-        """indexer {generation} reserves, up to {most} in all"""
-        mine = named(s.leads, generation)
-        require(not mine.upto)
-        ick = self.ick_of(s, mine)
+    def reserves(self, s: Minutes, lead: Lead, most: int) -> Minutes:
+        """indexer {lead} reserves, up to {most} in all"""
+        require(not lead.upto)
+        ick = self.ick_of(s, lead)
         after = ick.reserve(most)
         reserved = tuple(members(after.cset)[:most])
         # Anew, before the others are committed: when they could not be computed.
-        is_smaller = len(reserved) < len(mine.reserved)
-        require(after != ick or is_smaller or (reserved and not mine.reserved))
-        is_computed = mine.is_computed and self.broken == "reserved-anew"
-        return written(s, mine.but(reserved=reserved, is_computed=is_computed), after)
+        is_smaller = len(reserved) < len(lead.reserved)
+        require(after != ick or is_smaller or (reserved and not lead.reserved))
+        is_computed = lead.is_computed and self.broken == "reserved-anew"
+        return written(s, lead.but(reserved=reserved, is_computed=is_computed), after)
 
-    def reads_marked_upto(self, s: Minutes, generation: int) -> Minutes:
-        """indexer {generation} reads where the checkpoint is"""
-        mine = named(s.leads, generation)
-        require(mine.at > s.complete_to and not mine.upto and not mine.is_computed)
-        require(mine.lowest or self.broken != "marked-upto-last")
-        return s.but(leads=swap(s.leads, mine, mine.but(upto=mine.at)))
+    def reads_marked_upto(self, s: Minutes, lead: Lead) -> Minutes:
+        """indexer {lead} reads where the checkpoint is"""
+        require(lead.at > s.complete_to and not lead.upto and not lead.is_computed)
+        require(lead.lowest or self.broken != "marked-upto-last")
+        return s.but(leads=swap(s.leads, lead, lead.but(upto=lead.at)))
 
-    def asks_the_ick(self, s: Minutes, generation: int) -> Minutes:
-        """indexer {generation} asks its Ick for the lowest ride that is not rolled up"""
-        mine = named(s.leads, generation)
-        require(mine.upto or self.broken == "marked-upto-last")
-        require(not mine.lowest and not mine.is_computed)
-        ick = self.ick_of(s, mine)
+    def asks_the_ick(self, s: Minutes, lead: Lead) -> Minutes:
+        """indexer {lead} asks its Ick for the lowest ride that is not rolled up"""
+        require(lead.upto or self.broken == "marked-upto-last")
+        require(not lead.lowest and not lead.is_computed)
+        ick = self.ick_of(s, lead)
         dirty = ick.pset if self.broken == "producer-set-alone" else ick.pset + ick.cset
         lowest = min(filter(None, dirty), default=NOTHING)
-        return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
+        return s.but(leads=swap(s.leads, lead, lead.but(lowest=lowest)))
 
-    def completes(self, s: Minutes, generation: int) -> Minutes:
-        """indexer {generation} moves complete_to as far as both allow"""
-        mine = named(s.leads, generation)
-        require(mine.upto and mine.lowest and s.generation == generation)
-        leads = swap(s.leads, mine, mine.but(upto=0, lowest=0))
-        return s.but(complete_to=max(s.complete_to, min(mine.upto, mine.lowest - 1)), leads=leads)
+    def completes(self, s: Minutes, lead: Lead) -> Minutes:
+        """indexer {lead} moves complete_to as far as both allow"""
+        require(lead.upto and lead.lowest and s.generation == lead.name)
+        leads = swap(s.leads, lead, lead.but(upto=0, lowest=0))
+        return s.but(complete_to=max(s.complete_to, min(lead.upto, lead.lowest - 1)), leads=leads)
 
-    def crashes(self, s: Minutes, generation: int) -> Minutes:
-        """leader {generation} crashes"""
-        mine = named(s.leads, generation)
-        require(not self.is_over(s, mine))  # or it `ends`
-        return s.but(leads=swap(s.leads, mine))
+    def crashes(self, s: Minutes, lead: Lead) -> Minutes:
+        """leader {lead} crashes"""
+        require(not self.is_over(s, lead))  # or it `ends`
+        return s.but(leads=swap(s.leads, lead))
 
     def is_wanted(self, s: Minutes, minute: int) -> Minutes:
         """minute {minute} is found wrong: a reconciliation wants it computed anew"""
@@ -218,19 +205,16 @@ class Rollup(System):
 
     def is_set_back(self, s: Minutes) -> Minutes:
         """Redis is set back"""
-        if s.copy is None:
-            raise Refused
-        return s.but(icks=(*without(s, s.copy.name), s.copy), copy=None)
+        copy = require(s.copy)
+        return s.but(icks=(*without(s, copy.name), copy), copy=None)
 
     def fails_over(self, s: Minutes) -> Minutes:
         """Postgres fails over with loss"""
-        if s.backup is None:
-            raise Refused
-        return s.but(**asdict(s.backup), backup=None, leads=(), is_deleted=False)
+        return s.but(**asdict(require(s.backup)), backup=None, leads=(), is_deleted=False)
 
     def ranges(self, s: Minutes) -> dict[str, Iterable[object]]:
         return {
-            "generation": [lead.name for lead in s.leads],
+            "lead": s.leads,
             "new": [s.begun + 1],
             "upto": range(s.sent, 0, -1),
             "minute": MINUTES,

@@ -5,7 +5,6 @@ Nothing here takes a step: `judge` does.
 """
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import NamedTuple
 
 from lab.specification.explorer import Value
@@ -50,21 +49,27 @@ class Verdict:
         looks = {n for n in numbers if everything or not self.trusted or n in held}
         looks |= {*numbers[-1:], *((t.position - 1) // BLOCK for t in said.totals)}
         self.theirs = tuple(self.block(n, said.warehouse, n in looks) for n in numbers)
-        self.mine = tuple(self.block(n, self._cut, n in looks) for n in numbers)
+        ends = zip(cut(said.postgres), said.warehouse, strict=False)
+        ours = tuple(mine[: len(theirs)] for mine, theirs in ends)
+        self.mine = tuple(self.block(n, ours, n in looks) for n in numbers)
         self.old = sum(map(len, said.warehouse))
         self.fresh = said.postgres[self.old :]
-
-    @property
-    def _cut(self) -> Blocks:
-        ends = zip(cut(self.said.postgres), self.said.warehouse, strict=False)
-        return tuple(mine[: len(theirs)] for mine, theirs in ends)
+        self.sides = self._sides()
+        self.exact = self.version(self.sides)
+        self.held = sorted(n for n, side in self.sides.items() if side != POSTGRES)
+        self.records = sums(said.postgres)[1] + said.fakes
+        self.missing = self._missing()
+        self.distrusts = bool(self.missing) and not approved and broken != "records-uncounted"
+        self.publishes = not self.distrusts and (self.trusted or not self.held)
+        self.wrong = [each for each in said.totals if self.off(each) != (0, 0)]
+        self.resets = self._resets()
+        self.findings = self._findings()
 
     def block(self, number: int, of: Blocks, looks: bool) -> Rides:
         """One at which nobody looks is what the ledger says."""
         return of[number] if looks else self.said.ledger[number]
 
-    @cached_property
-    def sides(self) -> dict[int, str]:
+    def _sides(self) -> dict[int, str]:
         """Who is right, of each block that differs, or is not what the ledger says."""
         blind = self.broken == "sums-only"
         pairs = [*enumerate(zip(self.mine, self.theirs, strict=True))]
@@ -104,43 +109,17 @@ class Verdict:
         old = (w if sides.get(n, POSTGRES) != POSTGRES else p for n, (p, w) in pairs)
         return (*(ride for block in old for ride in block), *self.fresh)
 
-    @cached_property
-    def exact(self) -> Rides:
-        return self.version(self.sides)
-
-    @cached_property
-    def held(self) -> list[int]:
-        return sorted(n for n, side in self.sides.items() if side != POSTGRES)
-
-    @cached_property
-    def records(self) -> int:
-        return sums(self.said.postgres)[1] + self.said.fakes
-
-    @cached_property
-    def missing(self) -> int:
+    def _missing(self) -> int:
         """How many records Postgres shows less than were sent, apart from those that are named."""
         pairs = [zip(self.mine[n], self.theirs[n], strict=True) for n in self.held]
         gone = sum(1 for pair in pairs for ours, theirs in pair if theirs and not ours)
         return self.said.sent - self.records - gone
 
-    @cached_property
-    def distrusts(self) -> bool:
-        return bool(self.missing) and not self.approved and self.broken != "records-uncounted"
-
-    @cached_property
-    def publishes(self) -> bool:
-        return not self.distrusts and (self.trusted or not self.held)
-
     def off(self, total: Total) -> Sums:
         metres, count = sums(self.exact[: total.position])
         return total.sums[0] - metres, total.sums[1] - count
 
-    @cached_property
-    def wrong(self) -> list[Total]:
-        return [each for each in self.said.totals if self.off(each) != (0, 0)]
-
-    @cached_property
-    def resets(self) -> list[Total]:
+    def _resets(self) -> list[Total]:
         """Of the wrong totals: those of which a second witness says so."""
         if not self.publishes or NOBODY in self.sides.values():
             return []
@@ -163,15 +142,13 @@ class Verdict:
         upto = self.old if self.broken == "copy-as-witness" else self.said.proven
         return max([upto, *agreeing]) >= reset_to
 
-    @cached_property
+    @property
     def proven(self) -> int:
         """Up to where two witnesses have said what Postgres says, once this run completes."""
         agree = [u.position for u in self.said.totals if u not in self.wrong and u.sums[1]]
         return max([self.said.proven, *agree]) if self.publishes else self.said.proven
 
-    @cached_property
-    def findings(self) -> Findings:
-        """What is held."""
+    def _findings(self) -> Findings:
         blocks = self.sides if self.distrusts else self.held
         totals = (each for each in self.wrong if each not in self.resets)
         return (

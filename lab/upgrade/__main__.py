@@ -16,58 +16,40 @@ Status 1: there is a line for each finding, and the folder of the logs is kept. 
 with status 130, SIGTERM with 143; it leaves no processes or files.
 """
 
-import argparse
-import random
 import sys
+from functools import partial
 
 from demo.embedded import stock
-from demo.embedded.failures import NeverStarts
-from lab.arguments import positive
-from lab.books import verdict
-from lab.haproxy import HAPROXY
-from lab.stage import Stage, stage
+from lab.arguments import Arguments
+from lab.balancer import HAPROXY
+from lab.books import played
+from lab.place import place, verdict
+from lab.stage import Stage
 from lab.upgrade.drill import Drill
 from lab.upgrade.releases import made
 from lab.upgrade.verdict import findings, shown
-from unified_log.process import Parser
-
-SECONDS, RATE = 10, 40
 
 
 def main() -> int:
-    """Return 0 if the upgrade cost nothing, else 1."""
-    options = arguments()
+    parser = Arguments("upgrade", __doc__)
+    parser.seed("--seed", "of the clients")
+    parser.number("--seconds", 10, "that each step takes at least")
+    parser.number("--rate", 40, "rides a second")
+    parser.add_argument("--commit", help="what stands for the last release")
+    options = parser.parse_args()
     if sys.platform != "linux" or not HAPROXY:
         raise SystemExit("the drill needs Linux and HAProxy")
-    with stage("upgrade", Stage) as place:
+    with place("upgrade", Stage) as stage:
+        stock.require()
         try:
-            stock.require()
-            releases = made(place.folder, options.commit)
-        except NeverStarts as reason:
-            raise SystemExit(str(reason)) from None
+            releases = made(stage.folder, options.commit)
         except OSError as reason:
             raise SystemExit(f"the releases can't be had from git: {reason}") from None
         print(f"seed {options.seed}; the last release is {releases.said}", flush=True)
-        drill = Drill(place, releases, options.seed, options.rate)
-        return verdict(
-            place,
-            lambda: drill.run(options.seconds),
-            lambda: findings(drill.steps),
-            lambda: shown(drill.steps),
-        )
-
-
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = Parser("python -m lab.upgrade", __doc__)
-    new = random.randrange(2**32)
-    add = parser.add_argument
-    add("--seed", type=int, default=new, help="of the clients (default: a new one)")
-    seconds = "that each step takes at least (default: %(default)s)"
-    add("--seconds", type=positive, default=SECONDS, help=seconds)
-    add("--rate", type=positive, default=RATE, help="rides a second (default: %(default)s)")
-    add("--commit", help="what stands for the last release")
-    return parser.parse_args()
+        drill = Drill(stage, releases, options.seed, options.rate)
+        steps = drill.steps
+        run = partial(drill.run, options.seconds)
+        return verdict(stage, lambda: played(run, lambda: findings(steps), lambda: shown(steps)))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -11,11 +12,12 @@ import redis
 from lab.balancer import AWAY
 from lab.books import closed
 from lab.chaos.clients import Crowd
-from lab.chaos.evidence import Evidence, Journal
-from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.evidence import Evidence
+from lab.chaos.hosts import PostgresHost, RedisHost, keep
 from lab.pauses import Pauses
-from lab.progress import Progress
-from lab.stage import APIS, ORDER, Stage
+from lab.processes import run
+from lab.progress import progress
+from lab.stage import APIS, ORDER, PATIENCE, Stage
 from lab.until import until
 from lab.upgrade.releases import Releases
 from lab.upgrade.verdict import Step
@@ -30,36 +32,29 @@ class Drill:
     """A fleet of the last release under load. Methods raise ServerFailed or TimeoutError."""
 
     def __init__(self, stage: Stage, releases: Releases, seed: int, rate: float) -> None:
-        self.progress = Progress()
+        self._say = progress()
         self.steps: list[Step] = []
-        self.found: list[str] = []  # a sentence each
         self._stage, self._releases = stage, releases
-        self._journal = Journal()
         self._postgres = PostgresHost(stage.folder / "data", stage.folder / "run")
         self._redis = RedisHost(stage.folder / "log", stage.folder / "run")
         self._seed, self._rate = seed, rate
 
     def run(self, seconds: float) -> Evidence:
-        """Play all steps, each for so many seconds at least, and settle."""
         self._start()
         last, following, later, _ = self._releases
-        with self._step("unchanged roll", seconds, ORDER) as names:
-            self._roll(names, last)
+        self._roll("unchanged roll", seconds, ORDER, last)
         with self._step("the newer schema", seconds):
             self._migrate(following)
             self._ask_status(last)
         self._all_are_at_work()
-        with self._step("roll to the newer code", seconds, ORDER) as names:
-            self._roll(names, following)
-        with self._step("the way back", seconds, ORDER[::-1]) as names:
-            self._roll(names, last)
-        with self._step("forward again", seconds, ORDER) as names:
-            self._roll(names, following)
+        self._roll("roll to the newer code", seconds, ORDER, following)
+        self._roll("the way back", seconds, ORDER[::-1], last)
+        self._roll("forward again", seconds, ORDER, following)
         with self._step("the schema that takes away", seconds):
             self._migrate(later)
         self._all_are_at_work()
-        with self._step("the last release is told so", seconds, TOO_OLD) as names:
-            for name in names:
+        with self._step("the last release is told so", seconds, len(TOO_OLD)):
+            for name in TOO_OLD:
                 self._is_not_served(name)
         return self._books()
 
@@ -67,48 +62,41 @@ class Drill:
         stage = self._stage
         for server in (self._postgres, self._redis):
             stage.exits.callback(server.end)
-            server.keep()
-        for server in (self._postgres, self._redis):
-            server.wait_until_it_serves()
+        keep(self._postgres, self._redis)
         servers = {"DATABASE_URL": self._postgres.url, "REDIS_URL": self._redis.url}
         stage.settings.update(servers)
         self._migrate(self._releases.last)
         stage.start(self._releases.last)
         self._pauses = Pauses(lambda: self._postgres.url)
-        self._crowd = Crowd(self._seed, stage.balancer.port, self._rate, self._journal, AWAY)
+        self._crowd = Crowd(self._seed, stage.balancer.port, self._rate, self._stage.journal, AWAY)
         self._pauses.start()
         self._crowd.start()
         time.sleep(WARM_UP)
 
+    def _roll(self, step: str, seconds: float, names: Sequence[str], tree: Path) -> None:
+        with self._step(step, seconds, len(names)):
+            for name in names:
+                self._stage.restart(name, tree)
+
     @contextmanager
-    def _step(
-        self, name: str, seconds: float, restarted: Sequence[str] = ()
-    ) -> Iterator[Sequence[str]]:
+    def _step(self, name: str, seconds: float, restarts: int = 0) -> Iterator[None]:
         """Note what the block costs, and the rest of the step's time."""
-        self.progress.say(name)
-        step, began, refused = Step(name, len(restarted)), time.monotonic(), self._refused
+        self._say(name)
+        step, began, refused = Step(name, restarts), time.monotonic(), len(self._crowd.refused)
         self.steps.append(step)
         try:
-            yield restarted
+            yield
             time.sleep(max(0.0, began + seconds - time.monotonic()))
         finally:
             ended = time.monotonic()
             step.seconds = ended - began
             step.refused = self._crowd.refused[refused:]
             step.pauses = self._pauses.longest(began, ended)
-            answers = [answer.came for ask in self._journal.asks for answer in ask.answers]
+            answers = [answer.came for ask in self._stage.journal.asks for answer in ask.answers]
             step.rides = sum(began < came < ended for came in answers)
 
-    @property
-    def _refused(self) -> int:
-        return len(self._crowd.refused)
-
-    def _roll(self, names: Sequence[str], tree: Path) -> None:
-        for name in names:
-            self._stage.restart(name, tree)
-
     def _migrate(self, tree: Path) -> None:
-        migrated = self._stage.run(tree, "migrations")
+        migrated = run(["migrations"], self._stage.settings, PATIENCE, tree)
         if migrated.returncode != 0:
             raise TimeoutError(f"not migrated: {migrated.stdout.strip()}")
 
@@ -119,9 +107,9 @@ class Drill:
 
     def _ask_status(self, tree: Path) -> None:
         """The last release's tools work on the newer schema, too."""
-        told = self._stage.run(tree, "watch.status")
+        told = run(["watch.status"], self._stage.settings, PATIENCE, tree)
         if told.returncode not in CAN_TELL:
-            self.found.append(f"make status of the last release: {told.stdout.strip()}")
+            self._stage.found.append(f"make status of the last release: {told.stdout.strip()}")
 
     def _is_not_served(self, name: str) -> None:
         """A process of the last release says so in a line, and waits; the newer one comes back."""
@@ -130,11 +118,12 @@ class Drill:
         if name in APIS:
             self._stage.balancer.take_out(name)
         service.end_by(signal.SIGTERM)
-        before = service.log.read_text()
         late = f"{name} of the last release does not say that it is no longer served"
-        until(lambda: NOT_SERVED in service.log.read_text().removeprefix(before), late)
+        until(service.says(NOT_SERVED), late)
         if self._stage.is_at_work(name):
-            self.found.append(f"{name} of the last release is at work, and is no longer served")
+            self._stage.found.append(
+                f"{name} of the last release is at work, and is no longer served"
+            )
         service.tree = tree
         service.end_by(signal.SIGTERM)
         self._stage.wait_for(name)
@@ -142,13 +131,7 @@ class Drill:
             self._stage.balancer.put_back(name)
 
     def _books(self) -> Evidence:
-        """End the load, and collect the evidence once nothing is left to do."""
-        self.progress.say("waiting until everything is counted and delivered")
+        self._say("waiting until everything is counted and delivered")
         self._crowd.end()
-        return closed(
-            self._stage,
-            self._journal,
-            lambda: redis.Redis.from_url(self._redis.url),
-            [self._pauses],
-            self.found,
-        )
+        client = partial(redis.Redis.from_url, self._redis.url)
+        return closed(self._stage, client, [self._pauses])

@@ -1,10 +1,9 @@
 """The three releases that a drill runs: the last one, the next, and one that takes away.
 
 The last release is the newest that CHANGELOG.md names with its commit, or the commit from which the
-newest one upgrades, until its own is known. Where a revision of the schema was changed since, that
-database can't be upgraded, and the working tree stands for it; then, and as long as there is no
-newer revision, the next release is the working tree with a revision that adds a column. The third
-one adds a revision that the last release can't run on.
+newest one upgrades. Where a revision of the schema was changed since, the working tree stands for
+it; then, and while there is no newer revision, the next release is the working tree with a revision
+that adds a column. The third one adds a revision that the last release can't run on.
 """
 
 import re
@@ -26,12 +25,10 @@ TAKES_AWAY = "SELECT"  # nothing that the code between would miss
 
 
 class Releases(NamedTuple):
-    """A source tree of each, and what the first one is."""
-
     last: Path
     next: Path
     later: Path
-    said: str
+    said: str  # what the first one is
 
 
 def named_in(changelog: str) -> tuple[str, str] | None:
@@ -45,10 +42,7 @@ def named_in(changelog: str) -> tuple[str, str] | None:
 
 
 def made(folder: Path, commit: str | None = None) -> Releases:
-    """Write the trees into `folder`; `commit` stands for the last release.
-
-    Raises OSError where git has none.
-    """
+    """Write the trees; `commit` stands for the last release. Raises OSError where git has none."""
     last, following, later = (folder / name for name in ("last", "next", "later"))
     release = named_in((PROJECT / "CHANGELOG.md").read_text())
     said = f"commit {commit}"
@@ -74,7 +68,6 @@ def changed_since(commit: str) -> bool:
 
 
 def export(commit: str, folder: Path) -> None:
-    """Write the files of a commit."""
     folder.mkdir()
     subprocess.run(["tar", "--extract"], input=git("archive", commit), cwd=folder, check=True)  # noqa: S607
 

@@ -16,8 +16,6 @@ MOST_REFUSED = 0.01  # for each ride that is taken meanwhile; none is usual
 
 @dataclass
 class Step:
-    """One step: what was done, in how many seconds, and what clients and totals felt of it."""
-
     name: str
     restarts: int = 0  # of processes
     seconds: float = 0.0
@@ -40,11 +38,9 @@ def findings(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         allowed = most if step.restarts else 0
         if len(step.refused) > allowed:
-            whys = sorted({refused.why for refused in step.refused})
-            yield (
-                f"{step.name}: {len(step.refused)} requests were refused, where {allowed} may be:"
-                f" {'; '.join(whys)}"
-            )
+            whys = "; ".join(sorted({refused.why for refused in step.refused}))
+            many = f"{len(step.refused)} requests were refused, where {allowed} may be"
+            yield f"{step.name}: {many}: {whys}"
         if not step.rides:
             yield f"{step.name}: no ride was taken"
         for total, seconds in step.pauses.items():
@@ -53,18 +49,11 @@ def findings(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def shown(steps: Sequence[Step]) -> str:
-    """A row for each step, with a column for each total's longest pause."""
     totals = sorted({total for step in steps for total in step.pauses})
     header = ["step", "restarts", "seconds", "rides", "refused", *totals]
-    rows = (
-        [
-            step.name,
-            step.restarts,
-            f"{step.seconds:.0f}",
-            f"{step.rides:,}",
-            len(step.refused),
-            *(f"{step.pauses[total]:.1f} s" for total in totals),
-        ]
-        for step in steps
-    )
+    rows: list[list[object]] = []
+    for step in steps:
+        pauses = [f"{step.pauses[total]:.1f} s" for total in totals]
+        figures = [f"{step.seconds:.0f}", f"{step.rides:,}", len(step.refused)]
+        rows.append([step.name, step.restarts, *figures, *pauses])
     return table(header, rows)

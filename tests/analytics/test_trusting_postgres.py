@@ -1,16 +1,13 @@
 """A job that trusts Postgres alone is reported by chaos' judge of the trace: it is made so here."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from analytics.look import Look
 from analytics.votes import Right
-from demo.embedded.servers import Postgres, Redis
 from tests.support.books import Books
-from tests.support.recorded import Recorded, recordable, recorded_on, two_batches
+from tests.support.recorded import Recorded, two_batches
 from tests.support.world import catch_up
 
 if TYPE_CHECKING:
@@ -21,18 +18,6 @@ ALTER_RIDES = """
     WITH noted AS (INSERT INTO chaos.tamperings VALUES ('rides', 0))
     UPDATE rides SET distance = distance + 1
 """
-
-
-@pytest.fixture(scope="module")
-def server(prepared: Path) -> Iterator[Postgres]:
-    with recordable(prepared) as postgres:
-        yield postgres
-
-
-@pytest.fixture
-def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Recorded]:
-    with recorded_on(server, redis, tmp_path) as world:
-        yield world
 
 
 def trust_postgres_alone(looks: list[Look], *_: Any) -> dict[int, Right]:

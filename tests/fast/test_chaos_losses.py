@@ -10,8 +10,8 @@ from decimal import Decimal
 
 import pytest
 
+from lab.chaos.books import check
 from lab.chaos.books.clients import undone
-from lab.chaos.books.judge import check
 from lab.chaos.evidence import Answer, Ask, Evidence, FinalState, Restore
 from lab.chaos.receiver import TAKEN, Delivery
 from lab.chaos.runs import AGREED, DRIFTED, Run

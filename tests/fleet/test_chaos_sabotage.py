@@ -3,17 +3,15 @@
 Each scenario is also played unbroken: then it has nothing to say.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
 from consumers.totals.total import Total
-from demo.embedded.servers import Postgres, Redis
 from lab.chaos import refusals
 from tests.support.entries import RIDE
-from tests.support.recorded import Recorded, Scenario, recordable, recorded_on, two_batches
+from tests.support.recorded import Recorded, Scenario, two_batches
 from tests.support.resets import ask
 from tests.support.world import catch_up, drain, take, transaction
 from unified_log.log import Staged, decode
@@ -183,18 +181,6 @@ CASES = [
     Case(a_gap_of_refused_rides, count_no_gaps, "once it is closed"),
     Case(a_reset_of_what_is_held_out, leave_what_was_reset, "a reset makes it right"),
 ]
-
-
-@pytest.fixture(scope="module")
-def server(prepared: Path) -> Iterator[Postgres]:
-    with recordable(prepared) as postgres:
-        yield postgres
-
-
-@pytest.fixture
-def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Recorded]:
-    with recorded_on(server, redis, tmp_path) as world:
-        yield world
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

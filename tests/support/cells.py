@@ -16,7 +16,7 @@ from cells.router.haproxy import HAProxy
 from cells.router.move import move
 from cells.router.slots import SLOTS, read, write
 from demo.embedded.servers import Postgres, Redis
-from lab.haproxy import CONFIGURATION, HAPROXY
+from lab.balancer import BEFORE_CELLS, HAPROXY
 from lab.ports import free_ports
 from lab.processes import start
 from migrations import upgrade
@@ -56,7 +56,7 @@ class Cells:
     def start(self) -> None:
         """Start the router, and wait until it takes both cells for healthy."""
         assert HAPROXY
-        command = [HAPROXY, "-q", "-db", "-f", str(CONFIGURATION)]
+        command = [HAPROXY, "-q", "-db", "-f", str(BEFORE_CELLS)]
         self._process = start(command, os.environ | self.settings, subprocess.DEVNULL)
         eventually(self._is_up, "a router with two cells")
 

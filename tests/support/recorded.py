@@ -1,18 +1,13 @@
 """A world whose commits and log are recorded, as chaos records a fleet's, and then judged."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
-from demo.embedded.servers import Postgres, Redis
 from lab.chaos.fleet import LONGEST_LOG
 from lab.chaos.observer import LogReader, Told
-from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Struck, read
-from tests.support.clusters import fresh_world, migrated
 from tests.support.disasters import flush
 from tests.support.world import Consumer, World, catch_up, drain, eventually
 from unified_log.streamer.drain import Streamer
@@ -70,15 +65,3 @@ def two_batches(recorded: Recorded) -> None:
     for distance in (1, 2):
         recorded.world.take(distance)
         recorded.count()
-
-
-def recordable(prepared: Path) -> AbstractContextManager[Postgres]:
-    """A server whose databases can be recorded."""
-    return migrated(prepared, SETTINGS)
-
-
-@contextmanager
-def recorded_on(server: Postgres, redis: Redis, folder: Path) -> Iterator[Recorded]:
-    """A fresh world there."""
-    with fresh_world(server, redis, folder) as world:
-        yield Recorded(world)

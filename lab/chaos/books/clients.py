@@ -12,23 +12,18 @@ Findings = Iterator[str]
 def undoing(evidence: Evidence) -> Callable[[Answer | Rated], bool]:
     """Whether a restore may have undone what was answered."""
     kept = [(restore, _kept_up_to(restore, evidence)) for restore in evidence.restores]
-    return lambda answer: any(
-        restore.may_undo(answer) and answer.came > upto for restore, upto in kept
-    )
+    return lambda answer: any(one.may_undo(answer) and answer.came > upto for one, upto in kept)
 
 
 def lost(evidence: Evidence) -> list[Ask]:
     """Rides that were answered with 201, are not there as answered, and no restore explains it."""
     rides, was_undone = evidence.final.rides, undoing(evidence)
-    return [
-        ask
-        for ask in evidence.asks
-        if any(
-            answer.distance != ask.distance
-            or (rides.get(answer.ride) != answer.distance and not was_undone(answer))
-            for answer in ask.answers
-        )
-    ]
+
+    def is_lost(ask: Ask, answer: Answer) -> bool:
+        is_there = rides.get(answer.ride) == answer.distance
+        return answer.distance != ask.distance or not (is_there or was_undone(answer))
+
+    return [ask for ask in evidence.asks if any(is_lost(ask, answer) for answer in ask.answers)]
 
 
 def _kept_up_to(restore: Restore, evidence: Evidence) -> float:
@@ -43,6 +38,7 @@ def _kept_up_to(restore: Restore, evidence: Evidence) -> float:
         ask.asked_at
         for ask in evidence.asks
         if len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
+        if restore.is_about(ask.answers[0])
         if restore.began < ask.answers[0].came < restore.killed
     )
     return max(kept, default=restore.began)
@@ -59,9 +55,8 @@ def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
     by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
     for ride, distance in evidence.final.rides.items():
         by_distance[distance].append(ride)
-    return [
-        (ask, ids) for ask in evidence.asks if len(ids := by_distance.get(ask.distance, [])) > 1
-    ]
+    pairs = ((ask, by_distance.get(ask.distance, [])) for ask in evidence.asks)
+    return [(ask, ids) for ask, ids in pairs if len(ids) > 1]
 
 
 def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
@@ -107,10 +102,6 @@ def no_process_ended_by_itself(evidence: Evidence) -> Findings:
             yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
 
 
-CLAIMS = (
-    every_answered_ride_is_there_once,
-    every_rating_is_there,
-    every_request_was_answered,
-    every_ride_was_asked_for,
-    no_process_ended_by_itself,
-)
+ABOUT_RIDES = (every_answered_ride_is_there_once, every_ride_was_asked_for)
+OF_REQUESTS = (*ABOUT_RIDES, every_request_was_answered)
+CLAIMS = (*OF_REQUESTS, every_rating_is_there, no_process_ended_by_itself)

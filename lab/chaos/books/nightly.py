@@ -1,8 +1,7 @@
-"""What must hold of the tables of the nightly job, as in `statements.py`.
+"""What must hold of the tables of the nightly job: it found what chaos had falsified, and no more.
 
-The job found wrong what chaos had falsified, and no more. A restore undoes its rows together with
-the drifts that they are about. A drift is compared with reconciliations by `made_after`, the newest
-one when it was made: any later one may have seen it.
+A restore undoes its rows together with the drifts that they are about. `made_after` is the newest
+reconciliation when a drift was made: any later one may have seen it.
 """
 
 RESETS = """

@@ -12,19 +12,13 @@ UNDER_WAY = 15.0  # seconds in which a worker may still deliver what a restore h
 
 def is_true(delivery: Delivery, evidence: Evidence) -> bool:
     """Whether it is about a ride that exists in the end, with its distance and its time."""
-    ride, final = delivery.ride, evidence.final
-    return ride in final.rides and (final.rides[ride], final.times[ride]) == (
-        delivery.distance,
-        delivery.taken,
-    )
+    ride, final, told = delivery.ride, evidence.final, (delivery.distance, delivery.taken)
+    return ride in final.rides and (final.rides[ride], final.times[ride]) == told
 
 
 def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
-    accepted = {
-        delivery.ride
-        for delivery in evidence.deliveries
-        if delivery.status == TAKEN and is_true(delivery, evidence)
-    }
+    taken = (delivery for delivery in evidence.deliveries if delivery.status == TAKEN)
+    accepted = {delivery.ride for delivery in taken if is_true(delivery, evidence)}
     for ride, outcome in sorted(evidence.final.outcomes.items()):
         if outcome == DELIVERED and ride not in accepted:
             yield f"ride {ride} is called delivered, but nobody has accepted its receipt"

@@ -1,26 +1,17 @@
-"""Judges how each run of the nightly job ended, and what is in the warehouse.
-
-What a run called wrong is judged by `lab.chaos.books.statements`, and what it made of a tampering
-by `lab.chaos.tampering`.
-"""
+"""Judges how each run of the nightly job ended, and what is in the warehouse."""
 
 from collections import Counter
 from collections.abc import Iterator
 
 from lab.chaos.evidence import Evidence
-from lab.chaos.runs import AGREED, DRIFTED, FAILED, Run
+from lab.chaos.runs import AGREED, DRIFTED, FAILED
 
 Findings = Iterator[str]
 # What a run says of a broken warehouse, which no kill may lead to. A warehouse that belongs to a
 # past that this database has lost is not broken.
 ALARMING = (
-    "arehouse is broken",
-    "arehouse can't be read",
-    "is gone: it",
-    "arehouse and Postgres disagree",
-    "arehouse disagreed",
-    "arehouse was changed",
-    "arehouse has another number",
+    *("arehouse is broken", "arehouse can't be read", "is gone: it", "arehouse has another number"),
+    *("arehouse and Postgres disagree", "arehouse disagreed", "arehouse was changed"),
 )
 # Unless a fail-over has lost what Postgres had noted of it.
 DOUBTED = "arehouse can't be taken at its word"
@@ -46,14 +37,11 @@ def every_run_is_remembered(evidence: Evidence) -> Findings:
         number, status = run.report.get("run"), run.report.get("status")
         if ENDS_WITH.get(str(status)) != run.end:
             yield f"{run} {run.end}, and its report says {status}"
-        elif evidence.final.runs.get(number or 0) != status and not _may_be_undone(run, evidence):
-            row = evidence.final.runs.get(number or 0, "none")
+            continue
+        row, restores = evidence.final.runs.get(number or 0, "none"), evidence.restores
+        is_undone = any(one.began < run.ended and run.began < one.killed for one in restores)
+        if row != status and not is_undone:
             yield f"{run} is number {number}, and {status}; its row says {row}"
-
-
-def _may_be_undone(run: Run, evidence: Evidence) -> bool:
-    """Whether a restore may have undone its row."""
-    return any(one.began < run.ended and run.began < one.killed for one in evidence.restores)
 
 
 def the_last_runs_agree(evidence: Evidence) -> Findings:

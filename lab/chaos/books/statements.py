@@ -2,8 +2,7 @@
 
 They add up the rides anew, in Postgres' exact decimals, and share nothing with the statements of
 the services. A drift of the nemesis (`lab.chaos.drifts`) is no violation while it is there. The
-outbox is judged by `lab.chaos.trace`, and so is each step of a total; the tables of the nightly job
-by `nightly.py`.
+outbox, and each step of a total, are judged by `lab.chaos.trace`.
 """
 
 from lab.chaos.books import nightly

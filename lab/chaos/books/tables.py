@@ -1,8 +1,4 @@
-"""Checks the tables, each time in one snapshot: during the faults, and when nothing is left to do.
-
-What must hold at any moment holds in every snapshot, also just after a crash, a restore or a
-fail-over.
-"""
+"""Checks the tables, each time in one snapshot: during the faults, and once nothing is left."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -31,10 +27,9 @@ class TablesJudge(Onlooker):
     """Checks the tables of the database that `url` leads to, until it is told to end."""
 
     def __init__(self, url: Callable[[], str]) -> None:
-        super().__init__("judge of the tables")
+        super().__init__("judge of the tables", url)
         self.looks = 0
         self.found: list[str] = []  # by the first look that finds anything; there are none after it
-        self._url = url
 
     def look_on(self) -> None:
         pause = PAUSE

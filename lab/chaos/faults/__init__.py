@@ -4,13 +4,12 @@ from functools import partial
 
 from lab.chaos.faults import (
     network,
-    nightly,
     postgres_server,
     processes,
     redis_server,
-    refusals,
     releases,
     shortages,
+    tables,
     writers,
 )
 from lab.chaos.faults.scene import Fault
@@ -45,10 +44,10 @@ FAULTS: dict[str, Fault] = {
     "lost-writer": writers.roll_back,
     "stranger": writers.write_strange_entries,
     "receiver-fails": network.fail_receipts,
-    "nightly": nightly.kill,
-    "wrong-total": nightly.wrong_total,
-    "wrong-minute": nightly.wrong_minute,
-    "lost-outcome": nightly.lost_outcome,
-    "refused-rides": refusals.refuse,
+    "nightly": processes.kill_job,
+    "wrong-total": tables.wrong_total,
+    "wrong-minute": tables.wrong_minute,
+    "lost-outcome": tables.lost_outcome,
+    "refused-rides": tables.refuse,
     "warehouse-full": shortages.fill_warehouse,
 }

@@ -20,7 +20,6 @@ BACKENDS = """
 
 
 def _network(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
-    """The network to one of the servers, drawn by the dice."""
     name = dice.choice(SERVERS)
     return name, scene.fleet.pairs[name].proxy
 
@@ -45,7 +44,6 @@ def lose_answers(scene: Scene, dice: random.Random) -> str:
 
 
 def slow_down(scene: Scene, dice: random.Random) -> str:
-    """Delay data to and from one server for some seconds."""
     name, proxy = _network(scene, dice)
     longest, seconds = dice.choice(DELAYS), dice.uniform(1, 5)
     proxy.longest_delay = longest

@@ -1,19 +1,19 @@
 """Postgres is restored from a backup, or fails over to a streaming standby; it may be frozen first.
 
-A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
-asynchronous standby that lags. A fail-over to a synchronous one must lose nothing: it has every
-commit that was answered. The old primary never comes back.
+A restore, or a fail-over to an asynchronous standby that lags, loses later rides, whose numbers are
+drawn again. A fail-over to a synchronous one must lose nothing. The old primary never comes back.
 """
 
 import random
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from lab.chaos.backup import Backup
 from lab.chaos.evidence import Restore
 from lab.chaos.faults.scene import Fault, Scene, held, moot_if_away
-from lab.chaos.postgres_pair import ask
+from lab.chaos.postgres_pair import PostgresPair, ask
 from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
@@ -21,10 +21,7 @@ PROMOTED = "SELECT NOT pg_is_in_recovery()"
 
 
 def restore(scene: Scene, dice: random.Random) -> str:
-    """A base backup, some seconds of rides, a crash, and a start from the backup.
-
-    It starts with recovery.signal, in a new timeline, or without it, in the old one.
-    """
+    """A base backup, some rides, a crash, and a start from it, in a new timeline or the old one."""
     again, rides_for, down_for = dice.random() < AGAIN, dice.uniform(0.5, 5), dice.uniform(0, 2)
     recovery_signal, name = dice.random() < 0.5, f"{dice.getrandbits(32):x}"
     with held(scene.fleet.postgreses.busy):
@@ -48,13 +45,9 @@ def restore(scene: Scene, dice: random.Random) -> str:
     return f"postgres ({'recovery.signal' if recovery_signal else 'no signal'})"
 
 
-def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
-    """A new standby, some rides, a link that fails, a crash, and a promotion.
-
-    While the link is down, a primary that `waits` answers no commit; else it answers commits that
-    will be lost. Meanwhile there is no restore and no other fail-over.
-    """
-    rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
+@contextmanager
+def _standby(scene: Scene, *, waits: bool) -> Iterator[PostgresPair]:
+    """In the block there is a new standby, but no restore and no other fail-over."""
     pair = scene.fleet.postgreses
     with held(pair.busy), ExitStack() as undoing:
         undoing.callback(pair.detach)
@@ -62,6 +55,13 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
             pair.attach()
         if waits:
             pair.wait_for_standby()
+        yield pair
+
+
+def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
+    """A standby, rides, a cut link, a crash, a promotion; unless it `waits`, commits are lost."""
+    rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
+    with _standby(scene, waits=waits) as pair:
         scene.wait(rides_for)
         began = time.monotonic()
         pair.catch_up()
@@ -80,16 +80,10 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
 def freeze(scene: Scene, dice: random.Random) -> str:
     """The primary is frozen, and its synchronous standby is promoted.
 
-    The frozen one's kernel goes on taking connections and acknowledging. It is killed some seconds
-    after the promotion: until then no connection is closed.
+    The frozen one's kernel goes on acknowledging. It is killed some seconds after the promotion.
     """
     rides_for, before, after = dice.uniform(0, 2), dice.uniform(0, 3), dice.uniform(2, 8)
-    pair = scene.fleet.postgreses
-    with held(pair.busy), ExitStack() as undoing:
-        undoing.callback(pair.detach)
-        with moot_if_away():
-            pair.attach()
-        pair.wait_for_standby()
+    with _standby(scene, waits=True) as pair:
         scene.wait(rides_for)
         pair.catch_up()
 

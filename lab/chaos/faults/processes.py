@@ -16,6 +16,7 @@ WORKER = "api worker"
 VICTIMS = ("api", WORKER, *STREAMERS, *READERS)
 # Seconds. After two deaths of a worker within 5.5 s the API assumes a crash loop and ends.
 WORKER_REST = 6.0
+LATEST = 15.0  # seconds until the job is killed; a run takes a minute or so
 HAVE_CLOCKS = (*SERVERS, *SERVERS, "api", *STREAMERS, *READERS)
 JUMPS = (45, 200, 3600, 6 * 3600)  # seconds
 # A receiver refuses a webhook whose time of signing is more than five minutes off.
@@ -35,7 +36,6 @@ def kill(scene: Scene, dice: random.Random) -> str:
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
-    """SIGTERM: the process ends by itself, properly."""
     name = dice.choice(VICTIMS)
     with held(_service(scene, name).busy):
         _end(scene, name, signal.SIGTERM, dice)
@@ -47,6 +47,18 @@ def crash_server(name: str, scene: Scene, dice: random.Random) -> str:
     with moot_if_away():
         scene.fleet.pairs[name].primary.crash(dice.uniform(0, 3))
     return name
+
+
+def kill_job(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL the nightly job, or only its Java: then the job itself can still react."""
+    only_java, moment = dice.random() < 0.5, dice.uniform(0, LATEST)
+    if scene.runs is None:
+        raise Moot
+    scene.wait(moment)
+    for _ in scene.tries():
+        if scene.runs.kill(only_java=only_java):
+            return "the job's Java" if only_java else "the job"
+    raise Moot
 
 
 def freeze(scene: Scene, dice: random.Random) -> str:

@@ -13,13 +13,12 @@ from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import READERS
 from lab.chaos.redis_pair import RedisPair
 
+Promote = Callable[[RedisPair], None]
+
 
 @contextmanager
 def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
-    """In most cases stop a reader first, so that it has not yet read what is then lost.
-
-    A reader that keeps up has counted an entry within milliseconds, and does not miss it.
-    """
+    """In most cases stop a reader first: one that keeps up would not miss what is then lost."""
     stop, name, seconds = dice.random() < 0.7, dice.choice(READERS), dice.uniform(0.3, 1.5)
     reader = scene.fleet.services[name]
     if not stop or not reader.busy.acquire(blocking=False):
@@ -56,7 +55,6 @@ def cut_newest(file: Path, entries: int) -> None:
 
 
 def flush(scene: Scene, dice: random.Random) -> str:
-    """FLUSHALL: the whole log is lost."""
     with moot_if_away(), one_behind(scene, dice), scene.fleet.redis_client() as primary:
         primary.flushall()
     return "redis"
@@ -102,13 +100,8 @@ def split(scene: Scene, dice: random.Random) -> str:
     return "redis"
 
 
-def _promote_one_behind(
-    scene: Scene, dice: random.Random, promote: Callable[[RedisPair], None]
-) -> None:
-    """Cut the replica off for a while, and promote it.
-
-    The old primary then follows the new one, and drops the entries that the new one lacks.
-    """
+def _promote_one_behind(scene: Scene, dice: random.Random, promote: Promote) -> None:
+    """Promote a replica that lags; the old primary follows it, and drops what it lacks."""
     behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
     with held(pair.busy):
         with one_behind(scene, dice):

@@ -7,6 +7,7 @@ bring the older one back, for which the process waits.
 import random
 import signal
 import sys
+from contextlib import suppress
 
 from lab.chaos.faults.scene import Moot, Scene, held
 from lab.chaos.fleet import READERS, STREAMERS
@@ -40,17 +41,12 @@ def _migrate(scene: Scene) -> None:
     fleet = scene.fleet
     environment = clean_environment() | fleet.environment
     with (fleet.folder / "migrations.log").open("ab") as log:
-        migration = start(
-            [sys.executable, "-m", "migrations"], environment, log, fleet.next_release
-        )
-    try:
-        until(lambda: scene.over.is_set() or migration.poll() is not None, "not migrated", PATIENCE)
-    except TimeoutError:
-        raise Moot from None
-    finally:
-        migration.kill()
-        killed = migration.wait() == -signal.SIGKILL
-    if killed:
+        command = [sys.executable, "-m", "migrations"]
+        migration = start(command, environment, log, fleet.next_release)
+    with suppress(TimeoutError):
+        until(lambda: scene.over.is_set() or migration.poll() is not None, "", PATIENCE)
+    migration.kill()
+    if (status := migration.wait()) == -signal.SIGKILL:
         raise Moot
-    if migration.returncode != 0:
-        raise RuntimeError(f"a migration ended with status {migration.returncode}; see its log")
+    if status != 0:
+        raise RuntimeError(f"a migration ended with status {status}; see its log")

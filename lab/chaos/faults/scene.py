@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from lab.chaos.evidence import Journal, Restore
 from lab.chaos.fleet import Fleet
 from lab.chaos.runs import Runs
 from unified_log.errors import Unavailable
+
+PATIENCE = 10.0  # seconds for the next run, for its Java, for Postgres, or for a victim
+AGAIN = 0.1
 
 
 class Moot(Exception):
@@ -37,6 +41,13 @@ class Scene:
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, but no longer than the faults go on."""
         self.over.wait(seconds)
+
+    def tries(self) -> Iterator[None]:
+        """Again and again for PATIENCE seconds, but no longer than the faults go on."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and not self.over.is_set():
+            yield
+            self.wait(AGAIN)
 
 
 # Injects the fault, waits, and undoes it; returns what it hit, or raises Moot. All randomness comes

@@ -11,7 +11,7 @@ import redis
 from demo.embedded.failures import ServerFailed
 from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import SERVERS
-from lab.chaos.hosts import PATIENCE, RedisHost
+from lab.chaos.hosts import PATIENCE
 from lab.chaos.postgres_pair import ask
 from lab.chaos.redis_pair import client
 from lab.until import until
@@ -32,10 +32,7 @@ def fill_redis(scene: Scene, dice: random.Random) -> str:
 
 
 def fill_memory(scene: Scene, dice: random.Random) -> str:
-    """Redis is at its memory limit for long; rides are taken, and wait in the outbox.
-
-    Half of the time the limit is what it uses, so that trimming makes room; else it is far lower.
-    """
+    """Redis is at its memory limit for long: at what it uses, so that trimming helps, or lower."""
     seconds, drastic = dice.uniform(10, 20), dice.random() < 0.5
     with moot_if_away(), scene.fleet.redis_client() as primary:
         limit = 1 if drastic else int(primary.info("memory")["used_memory"])
@@ -53,22 +50,15 @@ def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
         scene.wait(min(AGAIN, left))
     for server in scene.fleet.redises.servers:
         # One that is down restarts without a limit; one that is up confirms that it has none.
-        until(partial(_has_no_limit, server), "Redis keeps its limit", PATIENCE)
+        with client(server) as limited:
+            unlimit = partial(limited.config_set, "maxmemory", 0)
+            until(unlimit, "Redis keeps its limit", PATIENCE, away=(redis.RedisError,))
     if not was_limited:
         raise Moot
 
 
-def _has_no_limit(server: RedisHost) -> bool:
-    with suppress(redis.RedisError), client(server) as limited:
-        return bool(limited.config_set("maxmemory", 0))
-    return False
-
-
 def fill_disk(scene: Scene, dice: random.Random) -> str:
-    """The disk of Postgres or of Redis is full; the server may end, and fail to start.
-
-    Half of the time Postgres needs room at once, for its WAL.
-    """
+    """A server's disk is full; it may end, and fail to start. Postgres may need new WAL."""
     name, seconds = dice.choice(SERVERS), dice.uniform(1, 6)
     wal = name == "postgres" and dice.random() < 0.5
     pair = scene.fleet.pairs[name]

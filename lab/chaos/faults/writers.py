@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import redis
+from msgspec.structs import astuple
 
 from api.booking import TAKE
 from lab.chaos.evidence import Answer, Ask
@@ -34,6 +35,7 @@ NOTE = """
     SELECT stage(id, 'note.create', jsonb_build_object('id', id)) FROM note
 """
 LONGEST_AGO = 150.0  # seconds
+FIELDS = ("id", "type", "data", "prev", "term")
 BURSTS = (1, 5, 40)  # entries at a time
 
 # The last number sent; the `after` of the first term, up to which entries without a term count; and
@@ -48,10 +50,7 @@ OURS = """
 
 
 def hold(scene: Scene, dice: random.Random) -> str:
-    """A transaction draws numbers, stays open while higher ones commit, and then commits.
-
-    Half of them write rides that are up to LONGEST_AGO old; each writes records of another kind.
-    """
+    """A transaction draws numbers, stays open while higher ones commit, and then commits."""
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
     ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
     asks = [scene.journal.ask() for _ in range(rides)]
@@ -154,11 +153,8 @@ def _history(dice: random.Random, last: int, term: str) -> Iterator[Record]:
 def _append(log: redis.Redis, records: list[Record]) -> None:
     with log.pipeline() as batch:  # in one transaction, as a streamer does
         for record in records:
-            fields: dict[Any, Any] = {
-                "id": record.id,
-                "type": record.type,
-                "data": record.data,
-                "prev": record.prev,
-            }
-            batch.xadd(STREAM, fields | ({"term": record.term} if record.term else {}))
+            fields: dict[Any, Any] = dict(zip(FIELDS, astuple(record), strict=False))
+            if not record.term:
+                del fields["term"]
+            batch.xadd(STREAM, fields)
         batch.execute()

@@ -13,9 +13,7 @@ from lab.chaos.trace.specified import Entry, Ride, Total, require
 
 @dataclass
 class Held:
-    """Rides that a commit has a total hold out, and those that it does not hold out any more."""
-
-    new: set[int] = field(default_factory=set)
+    new: set[int] = field(default_factory=set)  # rides, by a commit
     gone: set[int] = field(default_factory=set)
 
 
@@ -48,10 +46,8 @@ def retries(replica: Replica, name: str, counted: Row, held: Held) -> None:
     require(len(held.gone) == 1 and not held.new, "a total moves with its checkpoint")
     was = replica.totals[name]
     then = was.but(distance=millimetres(counted["total_distance"]))
-    exact = replica.exact(name, was.ride_id)
-    require(then.distance == exact, "a retry counts its ride, once")
-    rides = replica.counted_upto(name, was.ride_id)
-    require(number(counted, "rides") == rides, "a total counts its rides")
+    replica.require_sum(name, then, "a retry counts its ride, once")
+    replica.require_count(name, then, counted)
     replica.totals[name] = then
 
 

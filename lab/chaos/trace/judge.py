@@ -1,12 +1,9 @@
 """Replays a recording through the specification.
 
 Each commit must be a transition that the specification allows in that state, with the result that
-was recorded (`lab.chaos.trace.specified`); or a drift; or a tampering, or the undoing of one; or a
-reset. Any other commit is refused.
-
-The onlooker may have missed an entry only where a fault may have hidden it. A consumer may have
-missed what the onlooker saw only where a fault may have taken it. Each life of the database is
-judged by itself, from the rows that it begins with, which must be right.
+was recorded; or a drift, a reset, a tampering or its undoing. An entry may be missed only where a
+fault may have hidden it. Each life of the database is judged by itself, from the rows that it
+begins with, which must be right.
 """
 
 from collections import Counter, defaultdict
@@ -86,7 +83,8 @@ class Judge:
         if not terms:
             return
         require(len(terms) == 1 and terms[0].what in "IU", "a leader begins one term")
-        then = replica.with_term(*term_of(terms[0].row))
+        after, name = term_of(terms[0].row)  # in place of one that began at the same ride
+        then = tuple(sorted({**dict(replica.terms), after: name}.items()))
         specified.begins(replica.last_sent, replica.terms, then)
         replica.terms = then
         self.steps["begins"] += 1
@@ -100,7 +98,7 @@ class Judge:
         upto = number(state[0].row, "last_sent_id")
         ids = {number(change.row, "id") for change in records}
         require(replica.terms, "somebody leads")
-        waiting = replica.staged_upto(upto)
+        waiting = sorted(ride for ride in replica.staged if ride.id <= upto)
         gone = [ride for ride in waiting if ride.id in ids]
         require(
             len(gone) == len(ids) and gone[-1].id == upto,
@@ -135,10 +133,8 @@ class Judge:
 
 
 class Verdict(NamedTuple):
-    """The result of a replay: how often each step was met, and which was refused, and why."""
-
-    met: Counter[str]
-    refused: str = ""
+    met: Counter[str]  # how often each step was met
+    refused: str = ""  # which step was, and why
 
 
 def judge(steps: Callable[[], Iterable[Recorded]], longest_log: int) -> Verdict:

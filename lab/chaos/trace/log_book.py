@@ -15,11 +15,9 @@ UNREAD = 2.0  # seconds after a fault during which its effects may show
 
 
 class Seen(NamedTuple):
-    """An entry, when it was seen, and how many had been seen before."""
-
     entry: Entry
     at: float
-    before: int
+    before: int  # how many had been seen before
 
 
 class LogBook:

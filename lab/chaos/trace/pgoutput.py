@@ -1,13 +1,11 @@
 """Decodes pgoutput, the format of Postgres' logical decoding, in protocol version 1.
 
-The messages are described in "Logical Replication Message Formats" of Postgres' manual. Whole
-transactions come one after another, in the order of their commits. Values stay the text that
-Postgres writes; of a deleted row there is only the key.
+See "Logical Replication Message Formats" in Postgres' manual. Values stay text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -27,16 +25,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 Did = Mapping[str, list[Change]]  # by table
 
 
-class Transaction(NamedTuple):
-    """What one commit did. `end` is the position in the WAL after it."""
-
-    end: int
-    changes: list[Change]
-
-
 class Message(BytesIO):
-    """Reads one message from its start."""
-
     def number(self, size: int) -> int:
         return int.from_bytes(self.read(size), "big", signed=True)
 
@@ -57,16 +46,14 @@ class Message(BytesIO):
 
 
 class Decoder:
-    """Decodes the messages of one stretch of decoding, which names each table before its rows.
-
-    `tables` says which columns are asked for. Raises ValueError where a table is emptied.
-    """
+    """Decodes one stretch, which names each table before its rows; `tables` is what to keep."""
 
     def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
         self._asked = tables
         self._tables: dict[int, tuple[str, list[str]]] = {}
 
-    def transactions(self, messages: Iterable[bytes]) -> Iterator[Transaction]:
+    def transactions(self, messages: Iterable[bytes]) -> Iterator[tuple[int, list[Change]]]:
+        """What each commit did, after the position in the WAL behind it."""
         changes: list[Change] = []
         for data in messages:
             message = Message(data)
@@ -81,7 +68,7 @@ class Decoder:
                     raise ValueError("nobody may empty a table")
                 case b"C":
                     message.read(9)  # flags, and where the commit begins
-                    yield Transaction(message.number(8), changes)
+                    yield message.number(8), changes
 
     def _learn(self, message: Message) -> None:
         table = message.number(4)

@@ -1,9 +1,8 @@
 """Records each transaction, by Postgres' logical decoding, whole and in the order of the commits.
 
 A replication slot keeps the position. It survives a crash of Postgres, but no restore and no
-fail-over. These begin another *life* of the database, with the rows in the snapshot of a new slot.
-The last commits of a life, which nobody had read yet, are not recorded. What the new life commits
-before its slot exists is in its snapshot.
+fail-over: these begin another *life* of the database, with the rows in the snapshot of a new slot.
+The last commits of a life, which nobody had read yet, are not recorded.
 """
 
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import psycopg
+from psycopg import ClientCursor
 
 from lab.chaos.drifts import prepare
 from lab.chaos.observer import Onlooker
@@ -64,7 +64,7 @@ PEEK = """
         %s, NULL, %s, 'proto_version', '1', 'publication_names', %s
     )
 """
-TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
+TAKE = "SELECT pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s::numeric)"
 # Each look decodes from the last snapshot of running transactions in the WAL. This writes one;
 # Postgres itself does so every 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
@@ -73,14 +73,10 @@ MARKS_SINCE = 160_000  # the version of Postgres
 
 
 class Recorder(Onlooker):
-    """Records what is committed on the Postgres that `url` leads to, life after life.
-
-    That server must run with wal_level=logical.
-    """
+    """Records what is committed on the Postgres at `url`, which runs with wal_level=logical."""
 
     def __init__(self, url: Callable[[], str], recording: Recording) -> None:
-        super().__init__("recorder")
-        self._url = url
+        super().__init__("recorder", url)
         self._recording = recording
         self._slot = ""
         self._slots = 0  # ever asked for
@@ -90,7 +86,6 @@ class Recorder(Onlooker):
         self._give_up_at = float("inf")  # on the monotonic clock
 
     def start(self) -> None:
-        """Start, and return once it records. Raises TimeoutError."""
         super().start()
         until(lambda: self._slot, "nothing is recorded")
 
@@ -100,14 +95,14 @@ class Recorder(Onlooker):
             if time.monotonic() > self._give_up_at:
                 raise TimeoutError(f"it has not seen what came last: {why}")
             try:
-                with closing(connected(self._url())) as connection:
+                found = database.connect(self._url(), "chaos", search_path="public, chaos")
+                with closing(found) as connection:
                     self._record(connection)
             except (psycopg.Error, Unavailable) as error:
                 why = in_one_line(error)
                 time.sleep(PAUSE)
 
     def _record(self, connection: psycopg.Connection) -> None:
-        """Record until the end, or until the connection is lost."""
         if one_row(connection.execute(IN_RECOVERY))[0]:  # a standby, or one that is being restored
             time.sleep(PAUSE)
             return
@@ -120,13 +115,16 @@ class Recorder(Onlooker):
             self._has_all = over
 
     def _begin_life(self, connection: psycopg.Connection) -> None:
-        """Make a slot, and write the rows of its snapshot."""
         prepare(connection)
         connection.execute(PUBLISH, prepare=False)
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
-        with closing(replicating(self._url())) as making:
+        # It takes no settings and no prepared statements.
+        making = psycopg.connect(  # noqa: TID251
+            self._url(), replication="database", autocommit=True, cursor_factory=ClientCursor
+        )
+        with closing(making):
             _, _, snapshot, _ = one_row(making.execute(MAKE.format(slot)))
             tables = read_tables(connection, snapshot)  # the next command of `making` ends it
         self._recording.write(Life(time.monotonic(), tables))
@@ -136,12 +134,12 @@ class Recorder(Onlooker):
         """Write what has been committed since; returns whether there was anything."""
         values = [self._slot, AT_ONCE, PUBLICATION]
         messages = [data for (data,) in connection.execute(PEEK, values, binary=True)]
-        for did in Decoder(TABLES).transactions(messages):
-            if did.end > self._taken:  # after a crash of Postgres, some commits come again
-                self._recording.write(Commit(time.monotonic(), did.changes))
-                self._taken = did.end
+        for end, changes in Decoder(TABLES).transactions(messages):
+            if end > self._taken:  # after a crash of Postgres, some commits come again
+                self._recording.write(Commit(time.monotonic(), changes))
+                self._taken = end
         if messages:
-            connection.execute(TAKE, [self._slot, as_lsn(self._taken)])
+            connection.execute(TAKE, [self._slot, self._taken])
             self._mark(connection)
         return bool(messages)
 
@@ -155,23 +153,6 @@ class Recorder(Onlooker):
         """Record the last commits, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
         super().end()
-
-
-def as_lsn(position: int) -> str:
-    """A position in the WAL, in bytes, as Postgres writes it."""
-    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
-
-
-def connected(url: str) -> psycopg.Connection:
-    """It finds `chaos.drifts`, too. Raises psycopg.Error or Unavailable."""
-    return database.connect(url, "chaos", search_path="public, chaos")
-
-
-def replicating(url: str) -> psycopg.Connection:
-    """A connection that makes slots, and takes no settings and no prepared statements."""
-    return psycopg.connect(  # noqa: TID251
-        url, replication="database", autocommit=True, cursor_factory=psycopg.ClientCursor
-    )
 
 
 def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list[Row]]:

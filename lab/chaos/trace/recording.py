@@ -1,14 +1,7 @@
-"""A recording: what the services of a run did, in the order of their commits.
-
-The services do not take part. Postgres' logical decoding tells of each transaction
-(`lab.chaos.trace.recorder`), an onlooker of the log's entries, and the nemesis of faults after
-which entries may be missing.
+"""A recording: what the services of a run did, in the order of their commits, without their help.
 
 A restore or a fail-over begins another *life* of the database: the recording goes on with the rows
-that exist then.
-
-Times say when an onlooker had read something, on the monotonic clock: the clocks of the servers may
-be wrong.
+that exist then. Times say when something was read, on the monotonic clock of chaos.
 """
 
 import gzip
@@ -23,15 +16,11 @@ from lab.chaos.trace.pgoutput import Change, Row
 
 
 class Life(msgspec.Struct, frozen=True, tag="life"):
-    """The database as it was when its slot was made."""
-
     at: float
-    tables: dict[str, list[Row]]
+    tables: dict[str, list[Row]]  # as they were when its slot was made
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit"):
-    """A transaction of the life that began last."""
-
     at: float
     changes: list[Change]
 
@@ -66,10 +55,7 @@ class Recording:
 
 
 def read(file: Path) -> Iterator[Recorded]:
-    """The steps of a recording, as they were written.
-
-    Raises OSError, msgspec.MsgspecError, or EOFError where it was never closed.
-    """
+    """The steps as they were written. Raises EOFError where it was never closed."""
     decode = msgspec.json.Decoder(Recorded).decode
     with gzip.open(file) as lines:
         for line in lines:

@@ -1,9 +1,7 @@
 """The state of the database as recorded so far, in one life of it.
 
-Rides that were sent are settled, so no lower id comes later. Running sums over them give the
-distance between any two at once, and their number. Distances are millimetres.
-
-The rows of a recording are text as Postgres writes it; here they become numbers.
+Rides that were sent are settled, so no lower id comes later: running sums over them give the
+distance, and the number, between any two at once. Distances are millimetres.
 """
 
 import json
@@ -20,9 +18,7 @@ from lab.chaos.trace.specified import Ride, Terms, Total, require
 
 
 class Met(NamedTuple):
-    """A total's counts of gaps, re-sends and other entries; the distance is in millimetres."""
-
-    gaps: int = 0
+    gaps: int = 0  # by a total, as the rest
     rides: int = 0  # in those gaps
     distance: int = 0  # of those rides
     skipped: int = 0  # entries that were sent again
@@ -34,8 +30,6 @@ class Met(NamedTuple):
 
 @dataclass
 class Replica:
-    """The rows of the core's tables."""
-
     began: float = 0.0  # the life
     last_sent: int = 0
     terms: Terms = ()
@@ -55,9 +49,6 @@ class Replica:
         self.rides[ride.id] = ride.distance
         self.drawn = max(self.drawn, ride.id)
 
-    def staged_upto(self, upto: int) -> list[Ride]:
-        return sorted(ride for ride in self.staged if ride.id <= upto)
-
     def send(self, rides: Iterable[int], upto: int) -> None:
         """Note that these rides were sent, in order; last_sent is the last of them."""
         for ride in rides:
@@ -69,21 +60,16 @@ class Replica:
     def sent_between(self, after: int, upto: int) -> list[int]:
         return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
 
-    def exact(self, name: str, ride: int) -> int:
-        """What this total must be at a ride: the exact sum, less what it holds out.
-
-        And what the nemesis has added.
-        """
+    def require_sum(self, name: str, total: Total, rule: str) -> None:
+        """It is the exact sum, less what it holds out, and its drift. Raises NotAllowed."""
         held = sum(self.rides[one] for one in self.held.get(name, ()))
-        return self.sums[bisect_right(self.sent, ride)] - held + self.drifts.get(name, 0)
+        exact = self.sums[bisect_right(self.sent, total.ride_id)] - held
+        require(total.distance == exact + self.drifts.get(name, 0), rule)
 
-    def counted_upto(self, name: str, ride: int) -> int:
-        """How many rides this total must have counted at a ride."""
-        return self.counts[bisect_right(self.sent, ride)] - len(self.held.get(name, ()))
-
-    def with_term(self, after: int, name: int) -> Terms:
-        """The terms, if this one began: in place of one that began at the same ride."""
-        return tuple(sorted({**dict(self.terms), after: name}.items()))
+    def require_count(self, name: str, total: Total, state: Row) -> None:
+        """Its state counts as many rides. Raises NotAllowed."""
+        rides = self.counts[bisect_right(self.sent, total.ride_id)] - len(self.held.get(name, ()))
+        require(number(state, "rides") == rides, "a total counts its rides")
 
 
 def opened(life: Life) -> Replica:
@@ -111,10 +97,8 @@ def opened(life: Life) -> Replica:
             total = replica.totals[name] = total_of(row, state["total_distance"])
             replica.met[name] = met_by(row, state)
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
-            exact = replica.exact(name, total.ride_id)
-            require(total.distance == exact, "a total is the sum of its rides")
-            rides = replica.counted_upto(name, total.ride_id)
-            require(number(state, "rides") == rides, "a total counts its rides")
+            replica.require_sum(name, total, "a total is the sum of its rides")
+            replica.require_count(name, total, state)
     return replica
 
 

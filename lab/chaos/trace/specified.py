@@ -1,9 +1,8 @@
 """Maps the steps of a recording to transitions of the specification; only this module knows it.
 
-The specification's states are small. So each step gets a *window*: a state with only the rides,
-terms and entries that the step can touch. The specification's own function, with its guards, makes
-the transition in the window, and the result must be what was recorded. Its invariants must hold in
-the window, too. A window is as large as the step's batch, or as the gap that it heals.
+Each step gets a *window*: a small state, with only the rides, terms and entries that the step can
+touch. The specification's own function, with its guards, makes the transition in the window, and
+the result must be what was recorded. Its invariants must hold there, too.
 
 Distances are millimetres; an entry's id and a term's name are numbers.
 """
@@ -19,7 +18,8 @@ from unified_log.log import LARGEST_ID
 __all__ = ["Database", "Entry", "Ride", "Total"]  # of the specification
 
 CORE = Core()
-Terms = tuple[tuple[int, int], ...]  # after, name
+Term = tuple[int, int]  # after, name
+Terms = tuple[Term, ...]
 
 
 class NotAllowed(Exception):
@@ -45,8 +45,9 @@ def holds(state: State, *numbers: str) -> None:
 def takes(last_sent: int, rides: Sequence[Ride], staged: Sequence[Ride]) -> None:
     """A writer commits rides and their records."""
     state = State(last_sent=last_sent)
-    for name, ride in enumerate(rides):
-        state = CORE.takes(state.but(writers=(Writer(name, ride),)), name)
+    for ride in rides:
+        writer = Writer(0, ride)
+        state = CORE.takes(state.but(writers=(writer,)), writer)
     require(state.staged == tuple(sorted(staged)), "a ride and its record commit together")
     holds(state, "1", "2")
 
@@ -61,28 +62,23 @@ def begins(last_sent: int, terms: Terms, then: Terms) -> None:
 
 
 def moves_last_sent(
-    after: int,
-    newest: tuple[int, int],
-    sent: Sequence[Entry],
-    staged: Sequence[Ride],
-    gone: Sequence[Ride],
+    after: int, newest: Term, sent: Sequence[Entry], staged: Sequence[Ride], gone: Sequence[Ride]
 ) -> None:
-    """The leader of the newest term has `sent` its batch to the log, deletes it and commits.
-
-    The batch has the rides after `after`, and `staged` has the records up to the batch's end.
-    """
+    """The newest term's leader has `sent` its batch, `gone`, from `after` on, and commits."""
     last, (_, term) = gone[-1].id, newest
     rides = tuple(staged)
     mine = Leader(term, after, settled=last)
     state = State(LARGEST_ID, rides, rides, after, (newest,), leaders=(mine,))
     try:
-        state = CORE.appends(CORE.selects(state, term, len(staged)), term)
+        state = CORE.selects(state, mine, len(staged))
+        state = CORE.appends(state, *state.leaders)
+        [mine] = state.leaders
         told = [(entry.ride, entry.prev) for entry in sent]
         require(
             [(entry.ride, entry.prev) for entry in state.log] == told,
             "the log has the batch as the specification appends it",
         )
-        state = CORE.moves_last_sent(state, term, last)
+        state = CORE.moves_last_sent(state, mine, last)
     except Refused:
         raise broken("a leader of the newest term moves last_sent, from where it was") from None
     left = tuple(ride for ride in staged if ride not in gone)

@@ -8,7 +8,7 @@ from lab.chaos.trace import held_out, specified
 from lab.chaos.trace.held_out import Held, without
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
-from lab.chaos.trace.replica import Met, Replica, met_by, number, text, total_of
+from lab.chaos.trace.replica import Met, Replica, met_by, text, total_of
 from lab.chaos.trace.specified import Database, Entry, NotAllowed, Ride, Total, require
 
 CLOSED = "a gap counts once it is closed"
@@ -24,7 +24,6 @@ class TotalsJudge:
     _cut: set[str] = field(default_factory=set)  # totals at the end of a gap's first part
 
     def end(self) -> None:
-        """Judge what is left open at the end of the recording."""
         upto = (self.replica.totals[name].ride_id for name in self._cut)
         require(all(ride < self.replica.last_sent for ride in upto), CLOSED)
 
@@ -75,8 +74,7 @@ class TotalsJudge:
             self._counts(name, was, then, met, at)
             met = Met()  # as it was judged
         if counted:
-            rides = replica.counted_upto(name, then.ride_id)
-            require(number(counted, "rides") == rides, "a total counts its rides")
+            replica.require_count(name, then, counted)
         require(met == Met(), "gaps and re-sends are counted where entries are read")
         replica.totals[name], replica.met[name] = then, now
         if then != was:
@@ -88,8 +86,7 @@ class TotalsJudge:
         require(was.ride_id <= then.ride_id <= replica.last_sent, "no checkpoint is past last_sent")
         replica.drifts[name] = 0
         self._cut.discard(name)
-        exact = replica.exact(name, then.ride_id)
-        require(then.distance == exact, "a reset makes it right")
+        replica.require_sum(name, then, "a reset makes it right")
         self.steps["resets"] += 1
 
     def _counts(self, name: str, was: Total, then: Total, met: Met, at: float) -> None:
@@ -114,8 +111,7 @@ class TotalsJudge:
             held = replica.held.get(name, set())
             entries = [without(one.entry, held) for one in read]
             self._counts_exactly(name, entries, was, then, met, held)
-        exact = replica.exact(name, then.ride_id)
-        require(then.distance == exact, "a total is the sum of its rides")
+        replica.require_sum(name, then, "a total is the sum of its rides")
         counts = replica.sent_between(was.ride_id, then.ride_id)
         self.steps["counts" if counts else "counts nothing"] += 1
         self.steps["heals"] += met.gaps > 0
@@ -147,10 +143,7 @@ class TotalsJudge:
             raise NotAllowed(f"{met} was counted, not {there_was}")
 
     def _met(self, was: Total, then: Total, true: list[Entry], held: set[int]) -> Met:
-        """What these entries leave out, up to the total's new ride, and what they repeat.
-
-        What is held out is not healed.
-        """
+        """What these entries leave out up to the new ride, but for what is held out, and repeat."""
         last, gaps, skipped = was.ride_id, 0, 0
         for entry in true:
             if entry.ride.id <= last:

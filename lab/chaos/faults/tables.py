@@ -1,17 +1,29 @@
-"""Faults of a handler: for a while, a total's state refuses some rides, which it must hold out."""
+"""Faults in tables: drifts, which the nightly job has to find, and rides that a total refuses."""
 
 import random
-import time
 from contextlib import closing, suppress
+from functools import partial
 
 from lab.chaos import refusals
-from lab.chaos.drifts import AWAY
-from lab.chaos.faults.scene import Moot, Scene, moot_if_away
+from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL, make
+from lab.chaos.faults.scene import AGAIN, Fault, Moot, Scene, moot_if_away
 from lab.chaos.fleet import CONSUMERS
 
 LONGEST = 6.0  # seconds
-PATIENCE = 10.0  # seconds for Postgres to come back
-AGAIN = 0.1
+
+
+def _drift(kind: str, scene: Scene, dice: random.Random) -> str:
+    """Make a drift on a victim that has none; wait for one, or for Postgres, if need be."""
+    for _ in scene.tries() if scene.runs else ():
+        with suppress(*AWAY), scene.drifting, closing(scene.fleet.connect()) as connection:
+            if drift := make(connection, kind, dice):
+                return drift
+    raise Moot
+
+
+wrong_total: Fault = partial(_drift, TOTAL)  # a millimetre too much
+wrong_minute: Fault = partial(_drift, MINUTE)  # a ride, or a millimetre, too much
+lost_outcome: Fault = partial(_drift, OUTCOME)  # of a receipt
 
 
 def refuse(scene: Scene, dice: random.Random) -> str:
@@ -23,12 +35,10 @@ def refuse(scene: Scene, dice: random.Random) -> str:
     if longest is None:
         raise Moot
     scene.wait(seconds)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and not scene.over.is_set():
+    for _ in scene.tries():
         with suppress(*AWAY), closing(scene.fleet.connect()) as connection:
             if drops and refusals.drop(connection, name):
                 scene.wait(AGAIN)
             retried = refusals.end(connection, name)
             return f"{name}, more than {longest} ({retried} held out)"
-        scene.wait(AGAIN)
     return f"{name}, more than {longest}"  # `Play` ends it
