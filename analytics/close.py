@@ -57,9 +57,9 @@ def reopen(connection: psycopg.Connection, number: int, reason: str) -> str:
             raise Unavailable(f"{number} was reopened before")
         values = [person(), reason, number]
         reopened = sorted(number for (number,) in connection.execute(REOPEN, values))
-        asked = [name for (name,) in connection.execute(ASK_FOR_RECOUNTS)]
+        asked = [reader for (reader,) in connection.execute(ASK_FOR_RECOUNTS)]
     which = ", ".join(map(str, reopened))
-    return f"Reopened: {which}. Asked for a recount: {', '.join(asked) or 'no consumer'}."
+    return f"Reopened: {which}. Asked for a recount: {', '.join(asked) or 'no reader'}."
 
 
 def listed(connection: psycopg.Connection) -> str:

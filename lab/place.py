@@ -15,12 +15,8 @@ from demo.embedded.failures import NeverStarts, ServerFailed
 from unified_log.errors import Unavailable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-FAILED = (
-    ServerFailed,
-    TimeoutError,
-    Unavailable,
-    psycopg.Error,
-)  # a drill is not played to its end
+# A drill is not played to its end.
+FAILED = (ServerFailed, TimeoutError, Unavailable, psycopg.Error)
 
 
 class Place:

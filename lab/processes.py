@@ -31,16 +31,23 @@ def start(
 
 
 def run(
-    command: Sequence[str], environment: dict[str, str], patience: float, folder: Path = PROJECT
+    command: Sequence[str],
+    environment: dict[str, str],
+    patience: float,
+    folder: Path = PROJECT,
+    complaints: int = subprocess.STDOUT,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run `python -m COMMAND` to its end, or ours; `stdout` has its words. Raises TimeoutError."""
+    """Run `python -m COMMAND` to its end, or ours; `stdout` has its words. Raises TimeoutError.
+
+    And what it says on stderr, unless `complaints` is subprocess.PIPE: then `stderr` has that.
+    """
     try:
         return subprocess.run(
             [sys.executable, "-m", *command],
             cwd=folder,
             env=clean_environment() | environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=complaints,
             text=True,
             timeout=patience,
             check=False,

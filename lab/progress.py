@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 
@@ -13,6 +14,11 @@ def progress() -> Callable[[str], None]:
     """Says steps, each with the seconds since now."""
     began = time.monotonic()
     return lambda line: say(f"{time.monotonic() - began:6.1f} s  {line}")
+
+
+def counted(kinds: Iterable[str]) -> str:
+    """How often each is there."""
+    return ", ".join(f"{it} {times:,}" for it, times in sorted(Counter(kinds).items())) or "none"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -22,6 +22,7 @@ def until(
     """Poll `claim`, which may raise `away`, until it is true; returns it. Raises TimeoutError.
 
     After a second it is polled less and less often, up to `rarely` times: each poll costs CPU.
+    What is true only for a while has to be so for `rarely * poll`.
     """
     began = time.monotonic()
     while True:

@@ -6,8 +6,6 @@ As in a consumer's process, imported objects are frozen for the garbage collecto
 import gc
 from itertools import count
 
-import psycopg
-
 from consumers.totals.total import Total
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
@@ -34,7 +32,7 @@ def measure(stand: Stand) -> list[Figure]:
         try:
             figure.measure(
                 ROUNDS,
-                lambda: ENTRIES / seconds(lambda: _consume(connection, log, next(names))),
+                lambda: _consume(Reader(log, Total(connection, next(names)), outbox.BATCH)),
                 lambda: ENTRIES / seconds(lambda: _read(log)),
             )
         finally:
@@ -42,13 +40,16 @@ def measure(stand: Stand) -> list[Figure]:
     return [figure]
 
 
-def _consume(connection: psycopg.Connection, log: Log, name: str) -> None:
-    consumer, counted = Reader(log, Total(connection, name), outbox.BATCH), 0
-    while counted < ENTRIES:
-        records = consumer.run_once().records
-        if not records:
-            raise RuntimeError(f"the consumer is stuck after {counted} entries")
-        counted += len(records)
+def _consume(consumer: Reader[Total]) -> float:
+    def to_the_end() -> None:
+        counted = 0
+        while counted < ENTRIES:
+            records = consumer.run_once().records
+            if not records:
+                raise RuntimeError(f"the consumer is stuck after {counted} entries")
+            counted += len(records)
+
+    return ENTRIES / seconds(to_the_end)
 
 
 def _read(log: Log) -> None:

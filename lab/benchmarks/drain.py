@@ -29,6 +29,8 @@ def measure(stand: Stand) -> list[Figure]:
         stand.log() as log,
     ):
         streamer = Streamer(streaming, log, outbox.BATCH)
+        # Redis' own, because Valkey's wheel has none; it works with both servers.
+        program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
 
         def drain() -> float:
             log.redis.delete(STREAM)
@@ -40,7 +42,7 @@ def measure(stand: Stand) -> list[Figure]:
             outbox.stage(connection, RECORDS)
             commands = stand.folder / "commands"
             commands.write_bytes(_as_commands(connection, streamer.term.name))
-            took = seconds(lambda: _run_redis_cli(stand, commands))
+            took = seconds(lambda: _run_redis_cli(program, stand, commands))
             log.redis.delete(STREAM)
             outbox.drain(streamer, RECORDS)
             return RECORDS / took
@@ -58,9 +60,7 @@ def _as_commands(connection: psycopg.Connection, term: str) -> bytes:
     return "".join(commands).encode()
 
 
-def _run_redis_cli(stand: Stand, commands: Path) -> None:
-    # Redis' own, because Valkey's wheel has none; it works with both servers.
-    program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
+def _run_redis_cli(program: Path, stand: Stand, commands: Path) -> None:
     command = [str(program), "-s", str(stand.redis.socket), "--pipe"]
     with commands.open("rb") as file:
         run = subprocess.run(

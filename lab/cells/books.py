@@ -8,6 +8,7 @@ from lab.cells.clients import Look
 from lab.chaos.books import clients
 from lab.chaos.books.tables import most_of
 from lab.chaos.evidence import Ask, Evidence, FinalState, Restore
+from rocket_rides.cells import CELL_SIZE
 
 Findings = Iterator[str]
 
@@ -39,6 +40,13 @@ def keys_agree(books: Books) -> Findings:
                 yield f"key {key} names ride {named[key]} in one cell, and {ride} in another"
 
 
+def rides_are_where_their_ids_lead(books: Books) -> Findings:
+    for number, final in books.finals.items():
+        for ride in final.rides:
+            if ride // CELL_SIZE != number:
+                yield f"ride {ride} is in cell {number}"
+
+
 def nothing_refused_was_taken(books: Books) -> Findings:
     taken = {distance: ride for ride, distance in books.evidence.final.rides.items()}
     for distance in books.refused & taken.keys():
@@ -54,7 +62,7 @@ def looks_agree(books: Books) -> Findings:
 
 
 def check(books: Books) -> list[str]:
-    claims = (keys_agree, nothing_refused_was_taken, looks_agree)
+    claims = (keys_agree, rides_are_where_their_ids_lead, nothing_refused_was_taken, looks_agree)
     claimed = [claim(books.evidence) for claim in clients.OF_REQUESTS]
     claimed += [claim(books) for claim in claims]
     return [sentence for each in claimed for sentence in most_of(each)] + books.found

@@ -50,7 +50,6 @@ class Drill:
             "cell restored": self.restore_cell,
             "router killed": self.kill_router,
         }
-        self._began = time.monotonic()
 
     def run(self, seconds: float) -> Books:
         """Play each fault, one after another, and settle. Raises ServerFailed or TimeoutError."""

@@ -6,7 +6,7 @@ from statistics import median, quantiles
 from lab.cells.books import Books
 from lab.cells.drill import CALM, DEAD, Drill
 from lab.chaos.books import clients
-from lab.chaos.outcome import counted
+from lab.progress import counted
 from rocket_rides.cells import CELL_SIZE
 
 SLICE = 2.0  # seconds

@@ -1,7 +1,7 @@
 """The outcome of a run: the evidence, the findings of both judges, and a table of figures."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 from lab.chaos import logs
@@ -17,6 +17,7 @@ from lab.chaos.play import Play
 from lab.chaos.runs import read_warehouse
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
+from lab.progress import counted
 from unified_log.errors import in_one_line
 
 
@@ -99,9 +100,3 @@ def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
         "double": f"{len(double(evidence))}",
     }
     return "\n".join(f"{name:<36} | {figure}" for name, figure in figures.items())
-
-
-def counted(kinds: Iterable[str]) -> str:
-    return (
-        ", ".join(f"{kind} {count:,}" for kind, count in sorted(Counter(kinds).items())) or "none"
-    )

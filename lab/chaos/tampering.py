@@ -15,6 +15,7 @@ No run may change a total or a minute meanwhile, or ask for that.
 import json
 import random
 import signal
+import subprocess
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -106,7 +107,9 @@ class Tampering:
             run = self._reconcile(f"{RIDES}, {STATE}", DRIFTED)
             goes_on = service.says(f"{name} stands at")
             put_back = ("analytics.approve", str(run.report.get("run")), "--put-back")
-            script = processes.run(put_back, self.fleet.environment, LIMIT)
+            script = processes.run(
+                put_back, self.fleet.environment, LIMIT, complaints=subprocess.PIPE
+            )
             script.check_returncode()
             with_row = script.stdout.replace("COMMIT;", f"{UNDO.format(RIDES)} COMMIT;")
             connection.execute(with_row, prepare=False)

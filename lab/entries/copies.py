@@ -125,6 +125,7 @@ class Copy:
 
     def interrupt(self) -> Outcome:
         started = self.lasting.pop()
+        started.begun = time.monotonic()  # of the end
         started.send(signal.SIGINT)
         try:
             started.process.wait(60)

@@ -143,7 +143,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # make starts it with Ctrl-C ignored (see demo/foreground), and the pool's processes inherit it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if name := arguments.sabotage:
+    if (name := arguments.sabotage) is not None:
         if name not in SABOTAGES:
             parser.error(f"argument --sabotage: unknown: {name}")
         number, kind, bounds = SABOTAGES[name]

@@ -64,6 +64,12 @@ def test_closings_that_are_right_agree_and_the_report_says_from_where_on_it_prov
     full = reconcile(world, "--full")
     assert (full.status, full.wrong) == (0, "")
     assert "2 closings agree; the totals are proven from the first ride on." in full.said
+    commit, _ = named_ledger(closed)
+    for path in (commit.parent).iterdir():
+        if path.is_file():
+            path.unlink()
+    assert outcomes(closed) == [AGREES, AGREES]
+    assert last_run(world).status == "agreed"
     alter(world, "DELETE FROM closings WHERE id = 2")
     before, closings = standing(closed), rows(closed)
     for from_the_first in (True, False):
@@ -74,12 +80,6 @@ def test_closings_that_are_right_agree_and_the_report_says_from_where_on_it_prov
         assert (standing(closed), rows(closed)) == (before, closings)
     assert approve(world, last_run(world).id, *REASON).status == 0
     assert closed.run().agrees
-    commit, _ = named_ledger(closed)
-    for path in (commit.parent).iterdir():
-        if path.is_file():
-            path.unlink()
-    assert outcomes(closed) == [AGREES]
-    assert last_run(world).status == "agreed"
 
 
 # By the ride: it is past both closings, and in the block that the second one cuts, or below both.
@@ -136,7 +136,7 @@ def test_a_closing_that_is_held_is_not_approved_but_reopened(closed: Books) -> N
     assert (done.status, done.wrong) == (2, "not reopened: there is no closing 3\n")
     done = closing(world, "--reopen", "1", *REASON)
     assert (done.status, done.wrong) == (0, "")
-    assert done.said == "Reopened: 1, 2. Asked for a recount: consumer0, consumer1.\n"
+    assert done.said == "Reopened: 1, 2. Asked for a recount: total consumer0, total consumer1.\n"
     done = closing(world, "--reopen", "2", *REASON)
     assert (done.status, done.wrong) == (2, "not reopened: 2 was reopened before\n")
     for name in (*TOTALS, "late"):

@@ -114,6 +114,7 @@ def is_rebuilt(books: Books, why: str) -> None:
     result = books.run()
     [note] = result.notes
     assert f"{why}): it is rebuilt" in note
+    assert result.status == "agreed"
     assert in_warehouse(books) == in_postgres(books)
 
 

@@ -25,6 +25,7 @@ from tests.support.warehouse import (
     DAY_ONE,
     DAYS,
     METRE,
+    OWNER,
     content,
     delta,
     night,
@@ -52,6 +53,18 @@ def test_a_night_that_starts_at_the_first_ride_replaces_all_before_it(place: Pat
     assert content(place) == rebuilt.total == Tally(3, 3 * METRE)
     assert night(place, Ledger()).total == Tally()
     assert content(place) == Tally()
+
+
+def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
+    base = nights(tmp_path, 1)
+    one, other = Warehouse(root_of(tmp_path)), Warehouse(root_of(tmp_path))
+    assert one.table.run == other.table.run == 1
+    (piece, of_one), (_, of_other) = (write(each, DAY_ONE, [4, 5]) for each in (one, other))
+    ledger = base.extended(5, [piece])
+    one.publish(of_one, one.note(base.position, ledger, OWNER))
+    with pytest.raises(Unavailable, match="can't be written to"):
+        other.publish(of_other, other.note(base.position, ledger, OWNER))
+    assert content(tmp_path) == ledger.total
 
 
 def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.support.killed_night import java_of
 from tests.support.object_stores import root_of
 from tests.support.world import drain
 from unified_log.errors import Unavailable
-from unified_log.faults import listening
+from unified_log.faults import InjectedCrash, crash_at, listening
 
 # Each step, and the options of the run that is killed there.
 KILLS: list[tuple[RunStep, list[str]]] = [
@@ -58,6 +58,16 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     assert books.caught_up() == books.world.truth
 
 
+def test_a_crash_in_a_folder_counts_nothing_twice_either(books: Books) -> None:
+    for step in (RunStep.AFTER_LEDGER, RunStep.BEFORE_COMMIT):
+        books.world.send(1, 2, 3)
+        with pytest.raises(InjectedCrash), crash_at(step):
+            books.run()
+        books.world.send(4)
+        assert books.run().agrees
+        assert books.in_warehouse() == books.in_postgres()
+
+
 def test_a_night_reads_the_new_rides_only(books: Books) -> None:
     """In a folder with any name."""
     books.world.folder = books.world.folder / "a {strange} [name]*?, 100%"
@@ -96,8 +106,10 @@ def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
     with pytest.raises(Unavailable, match=r"can't be read .*Parquet.* --full rebuilds it"):
         books.run()
     is_rebuilt(books, "can't be read", full=True)
-    newest = max((books.rides_on_disk / "_delta_log").glob("*.json"))
-    newest.with_name(f"{int(newest.stem) + 1:020}.json").write_bytes(b"{")
+    _, second, *_ = sorted((books.rides_on_disk / "_delta_log").glob("*.json"))
+    second.write_bytes(b"{")
+    with pytest.raises(InjectedCrash), crash_at(RunStep.PUT_ASIDE):
+        books.run()
     is_rebuilt(books, "is broken")
     assert books.run().notes == []
     shutil.rmtree(books.on_disk)

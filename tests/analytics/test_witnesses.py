@@ -62,6 +62,8 @@ def test_a_total_is_reset_below_a_held_block_and_not_above_it(books: Books) -> N
     [mismatch] = result.mismatches
     assert (mismatch.after, mismatch.upto) == (100_000, 200_000)
     assert mismatch.postgres.distance - mismatch.warehouse.distance == 1
+    drifts = {consumer.name: consumer.drift for consumer in result.consumers}
+    assert drifts == {"below": MILLIMETRE, "consumer0": MILLIMETRE, "consumer1": 0}
     assert standing(books).totals == before
     by_hand(books.world, LONGER.replace("+", "-"))
     assert books.caught_up("below") == books.world.truth

@@ -12,7 +12,7 @@ from lab.chaos.evidence import Answer, Ask, FinalState, Restore
 from rocket_rides.cells import CELL_SIZE
 
 FIRST, KEYLESS, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("3.027")
-REFUSED = Decimal("4.036")
+REFUSED, KEPT = Decimal("4.036"), Decimal("7.063")
 TWICE = "was asked for, but there are"
 IN_1 = CELL_SIZE + 1
 
@@ -23,9 +23,13 @@ def answered(ride: int, distance: Decimal, at: float, key: str | None = None) ->
 
 
 def sound() -> Books:
-    """The key of cell 0's ride moved to cell 1, which a restore has cost a ride."""
-    moved, rides = answered(1, FIRST, 50, "a"), {0: {1: FIRST}, 1: {IN_1: KEYLESS}}
+    """The key of cell 0's ride moved to cell 1, which a restore has cost a ride.
+
+    Cell 0 has one that came after that: no restore of its own explains what it lacks.
+    """
+    moved, rides = answered(1, FIRST, 50, "a"), {0: {1: FIRST, 3: KEPT}, 1: {IN_1: KEYLESS}}
     asks = [moved, answered(IN_1, KEYLESS, 60), answered(IN_1 + 1, GONE, 105)]
+    asks.append(answered(3, KEPT, 106))
     return Books(
         [*asks, Ask(REFUSED, whole=True)],
         {n: FinalState(taken, {}, {"a": 1}, {}, {}) for n, taken in rides.items()},
@@ -37,6 +41,10 @@ def sound() -> Books:
 
 def lose_one(books: Books) -> None:
     del books.finals[0].rides[1]
+
+
+def put_one_into_the_other_cell(books: Books) -> None:
+    books.finals[1].rides[1] = books.finals[0].rides.pop(1)
 
 
 def lose_one_in_the_other_cell(books: Books) -> None:
@@ -68,6 +76,7 @@ def leave_one_unanswered(books: Books) -> None:
     ("breakage", "found"),
     [
         (lose_one, "a ride of 1.009 m was answered (as [1]) and is lost"),
+        (put_one_into_the_other_cell, "ride 1 is in cell 1"),
         (lose_one_in_the_other_cell, "a ride of 5.045 m was answered (as [2]) and is lost"),
         (take_one_in_both_cells, f"one ride of 1.009 m {TWICE} [1, {IN_1 + 2}]"),
         (take_one_in_both_cells, f"key a names ride 1 in one cell, and {IN_1 + 2} in another"),

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import psycopg
 import pytest
 
+from analytics.close import reopen as reopening
 from consumers.rides import TYPE, ride
 from consumers.totals.closing import LOCK, newest
 from consumers.totals.total import Total
@@ -40,6 +41,7 @@ from unified_log.repair import repair
 
 LONGER = "UPDATE rides SET distance = distance + %s WHERE id = cell_start() + %s"
 RECOUNT = "UPDATE checkpoints SET recount = true"
+CLOSINGS = "SELECT id FROM closings"
 REOPEN = "SELECT reopen_closings(%s)"
 MANY_RIDES = """
     INSERT INTO rides (distance) SELECT 1 + number % 977 FROM generate_series(1, 100000) number
@@ -89,6 +91,19 @@ def test_a_total_that_reads_a_whole_log_skips_what_is_closed(world: World) -> No
     close(world, world.start + 3)
     assert exact(world)
     assert world.value("SELECT resends_skipped FROM checkpoints") == 3
+
+
+def test_a_closing_is_reopened_with_all_later_ones_and_no_earlier_one(closed: World) -> None:
+    for more in (4, 5):
+        close(closed, closed.start + more)
+    [first, *later] = (
+        id_ for (id_,) in closed.connection.execute(f"{CLOSINGS} ORDER BY id").fetchall()
+    )
+    said = reopening(closed.connect(), later[0], "a reason")
+    assert said.startswith(f"Reopened: {later[0]}, {later[1]}. ")
+    assert closed.connection.execute(f"{CLOSINGS} WHERE reopened_at IS NULL").fetchall() == [
+        (first,)
+    ]
 
 
 def test_a_gap_from_before_a_closing_heals_from_there(world: World) -> None:

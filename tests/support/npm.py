@@ -11,7 +11,7 @@ from tests.support.folders import cache
 
 PATIENCE = 300  # seconds
 # Where no registry can be had, that is known after seconds: npm itself asks for more than a minute.
-SOON = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
+SOON = ("--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000")
 
 
 def installed(package: str) -> Path:

@@ -59,10 +59,13 @@ def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
     return [(ask, ids) for ask, ids in pairs if len(ids) > 1]
 
 
-def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
+def every_answered_ride_is_there(evidence: Evidence) -> Findings:
     for ask in lost(evidence):
         ids = [answer.ride for answer in ask.answers]
         yield f"a ride of {ask.distance} m was answered (as {ids}) and is lost"
+
+
+def no_ride_is_there_twice(evidence: Evidence) -> Findings:
     for ask, ids in double(evidence):
         yield f"one ride of {ask.distance} m was asked for, but there are {ids}"
 
@@ -102,6 +105,6 @@ def no_process_ended_by_itself(evidence: Evidence) -> Findings:
             yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
 
 
-ABOUT_RIDES = (every_answered_ride_is_there_once, every_ride_was_asked_for)
+ABOUT_RIDES = (every_answered_ride_is_there, no_ride_is_there_twice, every_ride_was_asked_for)
 OF_REQUESTS = (*ABOUT_RIDES, every_request_was_answered)
 CLAIMS = (*OF_REQUESTS, every_rating_is_there, no_process_ended_by_itself)

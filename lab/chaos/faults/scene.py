@@ -43,11 +43,11 @@ class Scene:
         self.over.wait(seconds)
 
     def tries(self) -> Iterator[None]:
-        """Again and again for PATIENCE seconds, but no longer than the faults go on."""
+        """Once, and again for PATIENCE seconds, but no longer than the faults go on."""
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and not self.over.is_set():
+        yield
+        while time.monotonic() < deadline and not self.over.wait(AGAIN):
             yield
-            self.wait(AGAIN)
 
 
 # Injects the fault, waits, and undoes it; returns what it hit, or raises Moot. All randomness comes

@@ -173,7 +173,7 @@ MUTANTS = [
         "reversed(self.store.listed(LOG)):\n            if info.is_file",
         "self.store.listed(LOG):\n            if info.is_file",
         tests="analytics/test_object_store.py::"
-        "test_a_log_that_is_put_aside_halfway_is_read_or_rebuilt_by_the_next_run",
+        "test_a_log_that_is_put_aside_halfway_is_broken_or_rebuilt_by_a_later_night",
     ),
     Mutant(
         "a signed URL is in messages",
