@@ -134,7 +134,7 @@ def test_a_repair_of_the_log_has_it_recounted(world: World) -> None:
     reader = listing(world)
     stranded(world)
     hurry(reader)
-    assert "listing0" in repair(world.connect())[1]
+    assert "listing listing0" in repair(world.connect())[1]
     hurry(reader)
     assert len(listed(world)) == world.value("SELECT count(*) FROM rides")
 

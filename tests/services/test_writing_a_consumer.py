@@ -103,7 +103,7 @@ def test_the_example_counts_what_a_repair_brings_back(world: World, tmp_path: Pa
     assert counted(world) != true(world)
     [late], consumers = repair(world.connect())
     assert late < last
-    assert consumers == ["mine"]
+    assert consumers == ["long rides mine"]
     process.says("mine starts over")
     eventually(lambda: counted(world) == true(world), "the exact number of each hour")
 
