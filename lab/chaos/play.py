@@ -151,7 +151,12 @@ class Play:
 
     def _comes_to_rest(self) -> None:
         late = f"the fleet had not settled after {SETTLE_LIMIT:.0f} s"
-        self._until(is_settled, late, SETTLE_LIMIT)
+
+        def rests(at: psycopg.Connection, log: redis.Redis) -> bool:
+            """What was refused just before refusals ended may be held out after that."""
+            return not refusals.end(at, *CONSUMERS) and is_settled(at, log)
+
+        self._until(rests, late, SETTLE_LIMIT)
 
     def _until(self, done: Condition, late: str, limit: float) -> None:
         def is_done() -> bool:

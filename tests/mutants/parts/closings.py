@@ -174,4 +174,12 @@ MUTANTS = [
         "analytics/closing.py",
         ALL_REASONS,
     ),
+    Mutant(
+        "earlier closings are reopened, too",
+        "WHERE id >= %s AND reopened_at IS NULL",
+        "WHERE %s > 0 AND reopened_at IS NULL",
+        "analytics/close.py",
+        "services/test_closings.py::"
+        "test_a_closing_is_reopened_with_all_later_ones_and_no_earlier_one",
+    ),
 ]

@@ -54,6 +54,13 @@ MUTANTS = [
         "self._counted, self.confirmed)",
         tests="analytics/test_fresh_rides.py::test_a_reset_takes_in_no_ride_that_nobody_confirms",
     ),
+    judgement(
+        "totals are compared with what is held as Postgres has it",
+        "[look.after for look in self.held_looks if look.after < position]",
+        "[]",
+        tests="analytics/test_witnesses.py::"
+        "test_a_total_is_reset_below_a_held_block_and_not_above_it",
+    ),
     votes(
         "the judge is never suspect",
         "if suspect and any(",

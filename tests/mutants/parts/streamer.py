@@ -19,6 +19,13 @@ upkeep = partial(Mutant, file="unified_log/streamer/upkeep.py", tests="services/
 repair = partial(Mutant, file="unified_log/repair.py", tests="services/test_repair.py")
 
 MUTANTS = [
+    Mutant(
+        "stranded records are told as rows that were never staged",
+        "staged.id = log_records.id)",
+        "staged.id = log_records.id AND false)",
+        "unified_log/streamer/comparison.py",
+        "services/test_comparison.py::test_a_stranded_record_was_staged",
+    ),
     barrier(
         "the writers are listed before the sequence is read",
         """\
