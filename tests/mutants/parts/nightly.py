@@ -29,14 +29,6 @@ emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 MERGED = "test_the_files_of_a_day_that_has_many_are_merged_and_no_ride_changes"
 
 MUTANTS = [
-    Mutant(
-        "what another writer has put into an object store is not read again",
-        "replace(found, everything=True, strangers=tuple(others))",
-        "replace(found, everything=warehouse.table.store.is_folder, strangers=tuple(others))",
-        "analytics/evidence.py",
-        "analytics/test_object_store.py::"
-        "test_a_night_in_an_object_store_has_each_ride_once_and_other_engines_read_it",
-    ),
     ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
     pieces(
         "the piece that ends at a cut counts as above it",
