@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,7 +49,11 @@ def archive(java: str) -> Path:
 
 
 def keep_classes(folder: Path) -> None:
-    """Make the archive, which halves Java's time to start Spark; whoever is second goes on."""
+    """Make the archive, which halves Java's time to start Spark.
+
+    Whoever is second goes on without it, and so does who can't make it: then Spark only starts as
+    it would, and the tests themselves say what is wrong with it.
+    """
     if JAVA is None or (classes := archive(JAVA)).exists():
         return
     classes.parent.mkdir(parents=True, exist_ok=True)
@@ -66,11 +71,12 @@ def keep_classes(folder: Path) -> None:
         )
         environment = os.environ | _home(folder / "archive", script)
         # Its output's end is Java's.
-        subprocess.run(
-            [sys.executable, "-c", STARTS_SPARK],
-            env=environment, check=True, capture_output=True, timeout=PATIENCE,
-        )  # fmt: skip
-        unfinished.rename(classes)
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(
+                [sys.executable, "-c", STARTS_SPARK],
+                env=environment, check=True, capture_output=True, timeout=PATIENCE,
+            )  # fmt: skip
+            unfinished.rename(classes)
 
 
 def _home(folder: Path, script: str) -> dict[str, str]:
