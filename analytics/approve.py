@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from analytics.findings import CLOSING_WRONG, Finding, digest
+from analytics.findings import CLOSING_WRONG, RATINGS_CHANGED, Finding, digest
 from analytics.person import person
 from analytics.prerequisites import require_packages
 from analytics.runs import last_completed
 from rocket_rides import revisions, settings
+from rocket_rides.locks import Lock
+from rocket_rides.words import command
 from unified_log import database, errors
+from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.process import Parser
 
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 
 NAME = "python -m analytics.approve"
 COULD_NOT = 2
+BY_HAND = "nobody has kept the stars of each rating: correct them by hand, or approve that"
+# A run that is in progress would be the next one to complete, and no longer ask for approvals.
+ALONE = "SELECT pg_try_advisory_xact_lock(%s)"
 APPROVE = """
     INSERT INTO approvals (run_id, digest, reason, approved_by)
     VALUES (%s, %s, %s, %s || ' as ' || session_user)
@@ -50,18 +56,21 @@ def held(connection: psycopg.Connection, run: int) -> list[dict[str, Any]]:
         raise Unavailable(f"run {run} holds nothing")
     if all(finding["kind"] == CLOSING_WRONG for finding in found):
         raise Unavailable(
-            "a closing is not approved: python -m analytics.close --reopen gives it up"
+            f"a closing is not approved: {command('analytics.close')} --reopen gives it up"
         )
     return found
 
 
 def approve(connection: psycopg.Connection, run: int, reason: str) -> str:
     """Write the approval down; returns what to say. Raises Unavailable."""
-    found = held(connection, run)
-    keys = [Finding(each["kind"], each["about"], True, each["key"]) for each in found]
-    values = [run, digest(keys), reason, person()]
-    if connection.execute(APPROVE, values).fetchone() is None:
-        raise Unavailable(f"run {run} was approved before")
+    with connection.transaction():
+        if one_row(connection.execute(ALONE, [Lock.RECONCILIATION])) != (True,):
+            raise Unavailable("a run is in progress: approve what it finds, once it has ended")
+        found = held(connection, run)
+        keys = [Finding(each["kind"], each["about"], True, each["key"]) for each in found]
+        values = [run, digest(keys), reason, person()]
+        if connection.execute(APPROVE, values).fetchone() is None:
+            raise Unavailable(f"run {run} was approved before")
     about = "\n".join(f"  {each['about']}" for each in found)
     return f"Approved, for the next run, if it finds the same:\n{about}\n"
 
@@ -73,9 +82,11 @@ def put_back(connection: psycopg.Connection, run: int, config: settings.Settings
     from analytics.ledger import Broken
     from analytics.warehouse import Warehouse
 
-    ranges = [each for each in held(connection, run) if each.get("after") is not None]
+    found = held(connection, run)
+    ranges = [each for each in found if each.get("after") is not None]
+    ratings = [each["about"] for each in found if each["kind"] == RATINGS_CHANGED]
     if not ranges:
-        raise Unavailable(f"run {run} holds no rides")
+        raise Unavailable(f"run {run} holds no rides{f'; {BY_HAND}' if ratings else ''}")
     warehouse = Warehouse(config.warehouse)
     name = this_table(connection)
     yield "BEGIN;"
@@ -92,6 +103,8 @@ def put_back(connection: psycopg.Connection, run: int, config: settings.Settings
                 name, ride, ours is not None, rows.said(theirs[0] if theirs else None)
             )
     yield "COMMIT;"
+    for about in ratings:
+        yield f"-- {about}: {BY_HAND}"
 
 
 def read_by(connection: psycopg.Connection, table: str, after: int, upto: int) -> "Rows":
@@ -158,8 +171,9 @@ def main() -> None:
                 said = "\n".join(put_back(connection, options.run, config)) + "\n"
             else:
                 said = approve(connection, options.run, options.reason)
-    except (Unavailable, psycopg.Error, OSError) as reason:
-        sys.stderr.write(f"not approved: {errors.in_one_line(reason)}\n")
+    except (Unavailable, psycopg.Error, OSError, UnicodeError) as reason:  # a byte of --reason
+        done = "printed" if options.put_back else "approved"
+        sys.stderr.write(f"not {done}: {errors.in_one_line(reason)}\n")
         raise SystemExit(COULD_NOT) from None
     sys.stdout.write(said)
 

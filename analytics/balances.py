@@ -36,6 +36,11 @@ class Balances:
     def valid(self) -> list[Closing]:
         return closings.valid(self.rows)
 
+    @property
+    def broken(self) -> set[int]:
+        """Those that are not what they say themselves: no approval makes them so."""
+        return {number for number, _ in closings.altered(self.rows)}
+
     def chosen(
         self, upto: int, found: Sequence[Mapping[str, Any]], chance: random.Random
     ) -> list[Closing]:
@@ -58,7 +63,11 @@ class Balances:
         """
         told = list(closings.altered(self.rows, () if approved else self.known))
         hashes = {row.closing.id: row.closing.hash for row in self.rows}
-        found = [_changed(number, what, hashes.get(number, "")) for number, what in told]
+        broken = self.broken
+        found = [
+            _altered(number, what, hashes.get(number, ""), is_broken=number in broken)
+            for number, what in told
+        ]
         first_held = min((look.after for look in held), default=None)
         outcomes = list[ComparedClosing]()
         for each in self.valid:
@@ -84,9 +93,10 @@ class Balances:
     def carried(self, *, approved: bool) -> list[Closing]:
         """What the ledger holds: each as a run has first found it right, but for an approval."""
         now = {row.closing.id: row.closing for row in self.rows}
-        if approved:
-            return [*now.values()]
         before = {each.id: each for each in self.known}
+        if approved:
+            as_before = {number: before[number] for number in self.broken & before.keys()}
+            return [as_before.get(number, each) for number, each in sorted(now.items())]
         new = {number: now[number] for number in now.keys() - before.keys() - self.doubted}
         reopened = {
             number: each
@@ -97,13 +107,14 @@ class Balances:
 
 
 def number_in(key: str) -> int:
-    """The number of the closing that a finding is about, from its key."""
+    """The number with which a finding's key begins: of its closing, or the end of its block."""
     return int(key.split()[0])
 
 
-def _changed(number: int, what: str, now: str) -> Finding:
+def _altered(number: int, what: str, now: str, *, is_broken: bool) -> Finding:
     """Its key has the hash, so that an approval is for that row alone."""
-    return Finding(CLOSING_CHANGED, f"closing {number} {what}", True, f"{number} {what} {now}")
+    kind = CLOSING_WRONG if is_broken else CLOSING_CHANGED
+    return Finding(kind, f"closing {number} {what}", True, f"{number} {what} {now}")
 
 
 def _wrong(closing: Closing, what: str) -> Finding:

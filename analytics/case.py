@@ -2,17 +2,27 @@
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from typing import Any
 
 import psycopg
 from pyspark import SparkContext
 
-from analytics import closings, findings, judged_minutes, proofs, records, rotation, runs
-from analytics.balances import AGREES, Balances
+from analytics import (
+    closings,
+    findings,
+    judged_minutes,
+    judged_ratings,
+    proofs,
+    records,
+    rotation,
+    runs,
+)
+from analytics.balances import AGREES, Balances, number_in
 from analytics.evidence import NOTHING, Evidence, Known, asks, asks_for_all
 from analytics.freeze import Frozen
 from analytics.judgement import Judgement
@@ -34,6 +44,7 @@ from analytics.result import (
 )
 from analytics.rides import Rides
 from analytics.runs import Past, Run
+from unified_log.errors import Unavailable
 
 # What they had counted up to the frozen position, if the rides since are right. Who holds any out
 # does not confirm those after it.
@@ -75,6 +86,11 @@ class Case:
     minutes: list[WrongMinute] = field(default_factory=list, init=False)  # to be computed anew
     recounts: list[CountedRatings] = field(default_factory=list, init=False)
 
+    @property
+    def _found(self) -> Sequence[Mapping[str, Any]]:
+        """What the last run has found: this one looks at all of that again."""
+        return self.last.findings if self.last else ()
+
     def read(self) -> None:
         """Extract the new rides, count all records, and compare old rides with Postgres."""
         self.evidence = Evidence(self.known)
@@ -106,8 +122,8 @@ class Case:
 
     def _look_at_cuts(self) -> dict[int, Look]:
         """The blocks that closings cut, up to there, by their positions."""
-        everything, found = self.known.everything, self.last.findings if self.last else []
-        some = self.balances.chosen(self.known.base.position, found, self.chance)
+        everything = self.known.everything
+        some = self.balances.chosen(self.known.base.position, self._found, self.chance)
         chosen = self.balances.valid if everything else some
         asked = [closings.cut(each.position) for each in chosen]
         return {look.known: look for look in self.rides.look(asked, with_files=not everything)}
@@ -127,15 +143,14 @@ class Case:
         known = findings.of_records(sent, self.evidence.records).key
         return not any(
             each["kind"] == findings.RECORDS_MISSING and each["key"] == known
-            for each in (self.last.findings if self.last else [])
+            for each in self._found
         )
 
     def _look_at_some(self, position: int) -> list[Look]:
         base = self.known.base
         ago = rotation.elapsed(self.last.started_at if self.last else None, self.now)
         blocks = rotation.chosen(
-            base, self.marks, self.last.findings if self.last else [], ago, self.reread_days,
-            self.chance,
+            base, self.marks, self._found, ago, self.reread_days, self.chance,
         )  # fmt: skip
         self.result.verified = len(blocks)
         self.result.rides_reread = sum(block.rides for block in blocks)
@@ -172,6 +187,11 @@ class Case:
             if others and (ask.known < ask.upto or others != {ours}):
                 unlike.append(ask)
         looks = self.rides.look(unlike, with_files=known.is_witness)
+        if any(
+            look.postgres_whole != self.rides.new.digests.get(look.number, NOTHING)
+            for look in looks if look.upto <= position
+        ):  # fmt: skip
+            raise Unavailable("rides were changed while they were read: run again")
         self.evidence.looks = looks if known.is_witness else known.for_the_files(looks)
 
     def prove(self) -> None:
@@ -180,8 +200,8 @@ class Case:
         base, position = known.base, self.frozen.position
         result.notes += proofs.unproved(connection)
         result.outbox = outbox.prove(connection)
-        proved = receipts.proved(connection) if base.blocks else Proved()
-        result.receipts = receipts.prove(connection, proved, self.chance)
+        proved = receipts.proved(connection, self._found) if base.blocks else Proved()
+        result.receipts = receipts.prove(connection, proved, position, self.chance)
         rollup_verdict, minutes = self._prove_rollup()
         self._look_at_unseen((one.after, one.upto) for one in minutes)
         proven_ratings = ratings.prove(
@@ -213,7 +233,7 @@ class Case:
             upto = min(complete, base.position)
             days = rollup.unproved_days(connection, rollup.proved_upto(connection), upto)
         days |= self.rides.new_days()
-        for finding in self.last.findings if self.last else ():
+        for finding in self._found:
             days |= {date.fromisoformat(day) for day in finding.get("days", ())}
         doubted = {day for look in self.evidence.looks for day in look.differ.days}
         return rollup.prove(
@@ -241,29 +261,51 @@ class Case:
             self._look_at(sorted(more, key=lambda block: block.after))
 
     def _ratings_again(self, full: Sequence[Rated]) -> list[Rated]:
-        """Blocks of ratings to read once more: at random, and those not read for longest."""
+        """Blocks of ratings to read once more.
+
+        At random, those not read for longest, and those that the last run has found changed.
+        """
         if self.known.everything:
             return [*full]
         ago = rotation.elapsed(self.last.started_at if self.last else None, self.now)
         oldest = sorted(full, key=lambda rated: (rated.looked_at, rated.after))
         due = math.ceil(len(full) * min(ago / self.reread_days, 1 / rotation.MOST))
         some = self.chance.sample(list(full), min(rotation.AT_RANDOM, len(full)))
-        return sorted({*oldest[:due], *some}, key=lambda rated: rated.after)
+        changed = [each for each in self._found if each["kind"] == findings.RATINGS_CHANGED]
+        ends = {number_in(each["key"]) for each in changed}
+        found = [rated for rated in full if rated.upto in ends]
+        return sorted({*oldest[:due], *some, *found}, key=lambda rated: rated.after)
+
+    @property
+    def proven(self) -> dict[str, int]:
+        """How far a total, and a consumer of ratings, has ever agreed in a run that published."""
+        judgement = self.judgement
+        if not judgement.may_publish:
+            return self.last.proven if self.last else {}
+        rated = judged_ratings.proven(judgement, self.result.ratings)
+        return {"totals": judgement.proven, "ratings": rated}
 
     def _tell(self, judgement: Judgement, verdict: RollupVerdict, minutes: list[Mismatch]) -> None:
         """Write what was found into the result."""
         self.judgement, result = judgement, self.result
         result.consumers = judgement.compared
         result.mismatches = judgement.mismatches()
-        self.ledger = judgement.ledger(self.rides.new.digests).with_ratings(self.ratings.ratings)
+        denied = judged_ratings.denied(judgement, result.ratings)
+        rated = self.known.ledger if denied else self.ratings
+        self.ledger = judgement.ledger(self.rides.new.digests).with_ratings(rated.ratings)
         result.total = self.ledger.total
         result.last_ride_id = self.ledger.blocks[-1].last if self.ledger.blocks else 0
         result.new = summed(piece.tally for piece in self.evidence.new)
-        self.minutes, of_minutes = judged_minutes.judged(judgement, verdict, minutes)
+        outside = bool(verdict.wrong) and rollup.has_rides_outside(
+            self.connection, self.frozen.position
+        )
+        self.minutes, of_minutes = judged_minutes.judged(judgement, verdict, minutes, outside)
         result.rollup = verdict
         if len(self.minutes) < len(verdict.wrong):  # the next run looks at these days again
             result.rollup = replace(verdict, proved_before=rollup.proved_upto(self.connection))
-        self.recounts, of_ratings = judgement.ratings(result.ratings or RatingsVerdict())
+        self.recounts, of_ratings = judged_ratings.judged(
+            judgement, result.ratings or RatingsVerdict()
+        )
         others = findings.of_proofs(
             result.receipts, result.outbox, held=judgement.holds_receipts(result.receipts)
         )
@@ -301,5 +343,5 @@ class Case:
             result.status, result.position, result.verdicts, result.findings,
             carried_over(self.connection, self.frozen, self.last),
             result.rides_reread, ledger.oldest_look, self.judgement.records_gone,
-            self.judgement.proven(result.ratings),
+            self.proven,
         )  # fmt: skip

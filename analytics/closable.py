@@ -10,16 +10,18 @@ from analytics.closings import Row, altered, newest
 from analytics.evidence import Known
 from analytics.findings import READER_RECOUNTS
 from analytics.freeze import Frozen
+from analytics.ledger import Closing
 from analytics.readers import by_name, called, idle_watermarks
 from analytics.runs import Past
 from analytics.upto import exactly
+from rocket_rides.words import command
 from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.words import count
 
 MAY_CLOSE = "SELECT has_table_privilege('closings', 'INSERT')"
 READERS = "SELECT kind, name, position FROM current_checkpoints"  # also those from outside
-FIRST = "python -m analytics.reconcile first"
+FIRST = f"{command('analytics.reconcile')} first"
 
 
 def require_agreement(connection: psycopg.Connection) -> Past:
@@ -53,14 +55,30 @@ def require_old(ends: datetime, now: datetime, days: int) -> None:
         )
 
 
-def require_next(rows: Sequence[Row], position: int) -> None:
-    """Raise Unavailable unless this is past all that is closed, and nothing there was altered."""
-    for number, what in altered(rows):
+def require_next(rows: Sequence[Row], known: Sequence[Closing], position: int) -> None:
+    """Raise Unavailable unless this is past all that is closed, and nothing there was altered.
+
+    `known` are those that the last run has seen.
+    """
+    for number, what in altered(rows, known):
         raise Unavailable(f"closing {number} {what}")
     if (last := newest(rows)) and position <= last.position:
         raise Unavailable(
             f"closing {last.id} is up to position {last.position}, and this would be up to"
             f" {position}"
+        )
+
+
+def require_counted(last: Past, position: int) -> None:
+    """Raise Unavailable unless the last run, which found nothing, has compared a total up to there.
+
+    Rides that nobody had counted by then are what Postgres alone says; so it is without totals.
+    """
+    stood = [at for (kind, _), at in last.positions().items() if kind == "total"]
+    if stood and max(stood) < position:
+        raise Unavailable(
+            f"run {last.id} has compared totals up to position {max(stood)}, and this would be up"
+            f" to {position}: {FIRST}"
         )
 
 

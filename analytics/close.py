@@ -23,12 +23,15 @@ from contextlib import closing
 import psycopg
 
 from analytics import foreign
+from analytics.findings import CLOSING_CHANGED, CLOSING_WRONG
 from analytics.person import person
 from analytics.prerequisites import require_packages
 from analytics.reconcile import BUG, COULD_NOT_RUN, DRIFTED, the_only_run
+from analytics.runs import last_completed
 from analytics.upto import upto
 from rocket_rides import revisions, settings
 from rocket_rides.locks import Lock
+from rocket_rides.words import command
 from unified_log import database, errors
 from unified_log.errors import Unavailable
 from unified_log.process import Parser
@@ -47,7 +50,17 @@ REOPEN = """
 
 
 def reopen(connection: psycopg.Connection, number: int, reason: str) -> str:
-    """Give up a closing and all later ones; returns what to say. Raises Unavailable."""
+    """Give up a closing and all later ones; returns what to say. Raises Unavailable.
+
+    Also while anything else is held: whoever recounts is no witness of it any more.
+    """
+    if last := last_completed(connection):
+        for finding in last.findings:
+            if finding["held"] and finding["kind"] not in (CLOSING_CHANGED, CLOSING_WRONG):
+                raise Unavailable(
+                    f"run {last.id} holds something else, too: {finding['about']}. Approve it, or"
+                    f" put it right and run {command('analytics.reconcile')}, first"
+                )
     with connection.transaction():
         connection.execute(ALONE, [Lock.CLOSINGS])
         found = connection.execute(IS_OPEN, [number]).fetchone()

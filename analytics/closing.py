@@ -31,12 +31,13 @@ from analytics.upto import Upto
 from analytics.warehouse import Warehouse
 from rocket_rides.locks import Lock
 from rocket_rides.settings import Settings
-from rocket_rides.words import metres
+from rocket_rides.words import command, metres
 from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.faults import reached
 from unified_log.words import count, number
 
+WHO = f"{command('analytics.reconcile')} says who is right"
 # A repair of the log that has not begun reopens what this commits: it waits for the lock.
 LOCK = "SELECT pg_advisory_xact_lock_shared(%s)"
 # The row's number, time and hashes are the table's own.
@@ -65,12 +66,15 @@ def close(connection: psycopg.Connection, config: Settings, upto: Upto) -> str:
         closable.require_old(upto.before, now, config.idempotency_days)
     position = upto.position(connection, files, there.ledger.position)
     closable.require_old(upto.ends(files, position), now, config.idempotency_days)
-    closable.require_next(closings.read(connection), position)
+    closable.require_next(closings.read(connection), there.ledger.closings, position)
+    closable.require_counted(last, position)
     closable.require_past(connection, there.frozen, position)
     with reading(connection, config, there) as rides:
         for differing, _ in unlike(rides, there.ledger, position):
-            raise Unavailable(f"{differing}: python -m analytics.reconcile says who is right")
+            raise Unavailable(f"{differing}: {WHO}")
         [cut] = rides.look([closings.cut(position)])
+        if cut.postgres != cut.warehouse:  # since then
+            raise Unavailable(f"Postgres and the warehouse differ in {which(cut)}: {WHO}")
     found = closings.balance(there.ledger, position, cut.of_postgres, cut.postgres)
     if not found.tally.rides:
         raise Unavailable(f"there is no ride up to {upto.said}")

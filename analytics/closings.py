@@ -18,10 +18,15 @@ from analytics.look import Ask
 from analytics.pieces import BLOCK, Piece, number_of, total
 from analytics.result import Tally
 
+# Times as `analytics.from_postgres` reads them: whoever alters a row may leave one of any kind.
 ALL = """
-    SELECT id, position, rides, total_distance, digest, closed_at, hash, reopened_at IS NOT NULL,
-           run_id, closed_by, previous, hash = closing_hash(closings), reopened_at, reopened_by,
-           reason
+    SELECT id, position, rides, total_distance, digest,
+           greatest(least(closed_at, '9999-12-31 00:00+00'), '0001-01-01 00:00+00'),
+           hash, reopened_at IS NOT NULL,
+           run_id, closed_by, previous, hash = closing_hash(closings),
+           CASE WHEN reopened_at IS NOT NULL THEN
+               greatest(least(reopened_at, '9999-12-31 00:00+00'), '0001-01-01 00:00+00')
+           END, reopened_by, reason
     FROM closings ORDER BY id
 """
 

@@ -43,6 +43,11 @@ class Known:
     strangers: tuple[str, ...] = ()  # versions in which somebody else changed rides
 
     @property
+    def remembers(self) -> int:
+        """Up to where anybody but Postgres still says what rides earlier runs have seen."""
+        return self.extent if self.is_witness or self.is_proven else 0
+
+    @property
     def base(self) -> Ledger:
         """What this run builds on."""
         return Ledger() if self.everything else self.ledger
@@ -54,9 +59,16 @@ class Known:
             return {number_of(block.last): block for block in self.ledger.blocks}
         return {block.after: block for block in self.ledger.blocks}
 
+    def _is_one_of_several(self, number: int) -> bool:
+        return self.everything and any(
+            number_of(block.first) <= number <= number_of(block.last)
+            for block in self.ledger.blocks
+            if block.is_several
+        )
+
     def proven(self, after: int, number: int) -> str | None:
         """The digest that a block once had; None if there is no telling."""
-        if not self.is_proven:
+        if not self.is_proven or self._is_one_of_several(number):
             return None
         block = self._blocks.get(number if self.everything else after)
         return block.digest if block else NOTHING
@@ -119,10 +131,11 @@ def known(
         except UNREADABLE as error:
             reason = f"is broken ({cause(error)})"
         else:
-            if committed is None and had_rides and not full:
+            if committed is None and had_rides:
                 reason = f"{warehouse.root} is gone"
         if reason and (ledger := newest_ledger(warehouse, ours, ledgers)):
-            notes.append(f"The warehouse {reason}: it {be} rebuilt, and compared with its ledger.")
+            unless = "unless its ledger shows that rides were changed"
+            notes.append(f"The warehouse {reason}: it {be} rebuilt, {unless}.")
             return Known(ledger, is_proven=True, extent=ledger.position)
     if reason:
         notes.append(f"The warehouse {reason}: it {be} rebuilt from the first ride.")
@@ -133,11 +146,14 @@ def known(
     try:
         if committed.ledger not in ledgers:
             raise Broken("its ledger is not one that a run in this database has written")
-        ledger = warehouse.table.ledger(committed.ledger)
+        ledger = warehouse.table.ledger(committed.ledger).looked_at_by(result.started_at)
     except Broken as error:
         notes.append(
             f"The warehouse can't be taken at its word ({error}): all of it is read again."
         )
+        newest = newest_ledger(warehouse, ours, ledgers)
+        if newest and newest.position >= extent:  # the log was set back, or names another
+            return Known(newest, is_witness=True, is_proven=True, extent=newest.position)
         return Known(is_witness=True, extent=extent)
     found = Known(ledger, True, True, full, ledger.position)
     if others := strangers(warehouse.table.store):
@@ -147,7 +163,8 @@ def known(
             "The warehouse has another number of rides than its ledger: all is read again."
         )
         return replace(found, everything=True)
-    return found
+    # Where a digest is of several blocks, each gets its own.
+    return replace(found, everything=any(block.is_several for block in ledger.blocks) or full)
 
 
 def newest_ledger(warehouse: Warehouse, ours: History, ledgers: Sequence[str]) -> Ledger | None:

@@ -18,6 +18,7 @@ from analytics.result import (
     Mismatch,
     OutboxVerdict,
     ReceiptsVerdict,
+    Stretch,
 )
 from analytics.rows import Differing, Fields
 from rocket_rides.words import of_rides, signed
@@ -30,6 +31,7 @@ RIDES_CHANGED, RIDES_UNDECIDED = "rides_changed", "rides_undecided"
 WAREHOUSE_CHANGED, RECORDS_MISSING = "warehouse_changed", "records_missing"
 TOTAL_WRONG, TOTAL_HELD = "total_wrong", "total_held"
 READER_GONE, READER_BEHIND, READER_RECOUNTS = "reader_gone", "reader_behind", "reader_recounts"
+READER_STRAY = "reader_stray"
 MINUTES_WRONG, MINUTES_HELD = "minutes_wrong", "minutes_held"
 RECEIPTS_MISSING, RECEIPTS_STRANGE, OUTBOX_WRONG = (
     "receipts_missing", "receipts_strange", "outbox_wrong",
@@ -41,6 +43,7 @@ PART = {
     RIDES_CHANGED: "warehouse", RIDES_UNDECIDED: "warehouse", WAREHOUSE_CHANGED: "warehouse",
     RECORDS_MISSING: "records", TOTAL_WRONG: "totals", TOTAL_HELD: "totals",
     READER_GONE: "readers", READER_BEHIND: "readers", READER_RECOUNTS: "readers",
+    READER_STRAY: "readers",
     MINUTES_WRONG: "rollup", MINUTES_HELD: "rollup",
     RECEIPTS_MISSING: "receipts", RECEIPTS_STRANGE: "receipts", OUTBOX_WRONG: "outbox",
     RATINGS_WRONG: "ratings", RATINGS_HELD: "ratings", RATINGS_CHANGED: "ratings",
@@ -62,7 +65,9 @@ class Finding(msgspec.Struct, frozen=True):
     upto: int | None = None
     differing: int = 0
     rides: tuple[Differing, ...] = ()
-    days: tuple[date, ...] = ()  # whose minutes the next run looks at again, whatever it finds else
+    # At whose minutes, and receipts, the next run looks again, whatever it finds else.
+    days: tuple[date, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     @property
     def part(self) -> str:
@@ -79,6 +84,8 @@ class Finding(msgspec.Struct, frozen=True):
         row |= {"about": self.about, "key": self.key}
         if self.days:
             row["days"] = self.days
+        if self.stretches:
+            row["stretches"] = self.stretches
         if self.after is not None:
             row |= {"after": self.after, "upto": self.upto, "differing": self.differing}
             row["rides"] = [
@@ -162,10 +169,12 @@ def of_ratings(one: CountedRatings, *, held: bool) -> Finding:
     return Finding(kind, about, held, f"{one.name} {by} {one.stray}")
 
 
-def of_records(sent: int, seen: int) -> Finding:
+def of_records(sent: int, seen: int, named: int = 0) -> Finding:
+    """`named` are the rides of held blocks that the warehouse has more than Postgres."""
+    held = f", or {number(seen + named)} with what is held as the warehouse has it" if named else ""
     about = (
-        f"{number(sent)} records were sent, and the tables show {number(seen)}: rows are gone,"
-        " hidden, or were added by hand"
+        f"{number(sent)} records were sent, and the tables show {number(seen)}{held}: rows are"
+        " gone, hidden, or were added by hand"
     )
     return Finding(RECORDS_MISSING, about, True, f"{sent - seen}")
 
@@ -179,11 +188,13 @@ def of_proofs(
         about = (
             f"{count(wrong.rides, 'ride')} without the outcome of a receipt, from {wrong.ids[0]} on"
         )
-        yield Finding(RECEIPTS_MISSING, about, held, str(wrong.ids))
+        key, again = f"{wrong.rides} {wrong.ids}", receipts.proved.look_again
+        yield Finding(RECEIPTS_MISSING, about, held, key, stretches=again)
     if receipts and receipts.strange.rides:
         wrong = receipts.strange
         about = f"{count(wrong.rides, 'receipt')} without a ride, from {wrong.ids[0]} on"
-        yield Finding(RECEIPTS_STRANGE, about, key=str(wrong.ids))
+        again = receipts.proved.look_again
+        yield Finding(RECEIPTS_STRANGE, about, key=str(wrong.ids), stretches=again)
     if outbox and not outbox.agrees:
         wrong_rides = outbox.sent.rides + outbox.orphans.rides + outbox.different.rides
         about = f"{count(wrong_rides, 'staged record')} that should not be there, or not so"

@@ -128,7 +128,7 @@ class Job:
             if not after:
                 self.warehouse.table.make_way()
             committed = self.warehouse.note(after, case.ledger, owner)
-            run.note_ledger(committed.ledger)
+            run.note_ledger(committed.ledger, case.proven)
         result.seconds = time.monotonic() - started
         with self.connection.transaction():
             if judgement.is_proven:

@@ -4,9 +4,11 @@ Nothing here reads or writes anything. A person's approval turns all that is hel
 says.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
@@ -20,9 +22,7 @@ from analytics.pieces import number_of
 from analytics.pieces import total as summed
 from analytics.result import (
     Compared,
-    CountedRatings,
     Mismatch,
-    RatingsVerdict,
     ReceiptsVerdict,
     Tally,
 )
@@ -55,8 +55,22 @@ class Judgement:
             )
             for each in self.frozen.consumers
         ]  # fmt: skip
-        proven = {look.after: self.evidence.known.proven(look.after, look.number) for look in looks}
-        return votes.decide(looks, proven, totals, self.evidence.sums)
+        known = self.evidence.known
+        proven = {look.after: known.proven(look.after, look.number) for look in looks}
+        voted = votes.decide(looks, proven, totals, self.evidence.sums)
+        # Without the ledger's vote, nobody is right who was not with it.
+        return voted if known.is_proven else voted | dict.fromkeys(self._held_before, Right.NOBODY)
+
+    @property
+    def _held_before(self) -> list[int]:
+        """The blocks that differ, and that the last run held."""
+        held = [each for each in (self.last.findings if self.last else ()) if _is_of_rides(each)]
+        return [
+            look.after
+            for look in self.evidence.looks
+            if look.postgres != look.warehouse
+            and any(each["after"] < look.known and look.after < each["upto"] for each in held)
+        ]
 
     @cached_property
     def sides(self) -> dict[int, Right]:
@@ -97,9 +111,13 @@ class Judgement:
     @property
     def distrusts_postgres(self) -> bool:
         """Whether Postgres shows another number of records than were sent, and nobody knows why."""
-        named = sum(look.differ.gone for look in self.held_looks)
-        expected = self.frozen.records_sent - self.records_gone - named
+        expected = self.frozen.records_sent - self.records_gone - self._named
         return self.evidence.records != expected
+
+    @property
+    def _named(self) -> int:
+        """How many rides of those that are held the warehouse has more than Postgres."""
+        return sum(look.differ.gone for look in self.held_looks)
 
     # ----------------------------------------------------------------- the totals
 
@@ -142,14 +160,18 @@ class Judgement:
     @property
     def confirmed(self) -> int:
         """The position up to which somebody beside this session says what Postgres says."""
-        proven = self.last.proven.get("totals", 0) if self.last else 0
-        known = proven if self._remembers else 0
-        return max(votes.confirmed_upto(self._counted, known), self.later)
+        return max(votes.confirmed_upto(self._counted, self.remembered["totals"]), self.later)
 
     @property
-    def _remembers(self) -> bool:
-        """Whether anybody but Postgres still says what rides an earlier run has seen."""
-        return self.evidence.known.is_witness or self.evidence.known.is_proven
+    def remembered(self) -> dict[str, int]:
+        """How far each has agreed in an earlier run, if more than Postgres still says of what.
+
+        Of ratings, the ledger alone does. Whoever alters rides may alter `runs`, too.
+        """
+        known = self.evidence.known
+        upto = {"totals": known.remembers, "ratings": known.ledger.position}
+        before = self.last.proven if self.last else {}
+        return {what: min(before.get(what, 0), end) for what, end in upto.items()}
 
     @cached_property
     def may_be_reset(self) -> dict[str, bool]:
@@ -163,51 +185,28 @@ class Judgement:
             if each.wrong
         }
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether no total agrees, and none is to be reset: no earlier run confirms anything."""
+        return all(each.wrong for each in self.compared) and not self.resets
+
     @staticmethod
     def _is_past(one: Compared, held: int | None) -> bool:
         return held is not None and one.position > held
 
-    def proven(self, ratings: RatingsVerdict | None) -> dict[str, int]:
-        """How far a total, and a consumer of ratings, has ever agreed in a run that published."""
-        before = self.last.proven if self.last else {}
-        if not self.is_proven:
-            return before
-        if not self._remembers:  # what an earlier run has seen is gone
-            before = {}
-        rated = _counted_ratings(ratings) if ratings and not ratings.changed else []
-        return {
-            "totals": votes.confirmed_upto(self._counted, before.get("totals", 0)),
-            "ratings": votes.confirmed_upto(rated, before.get("ratings", 0)),
-        }
+    @property
+    def proven(self) -> int:
+        """How far a total has ever agreed, by this run or an earlier one, if this one publishes."""
+        before = self.remembered["totals"]  # a run that died may have seen more than was published
+        return votes.confirmed_upto(self._counted, before) if self.is_proven else before
 
     # ------------------------------------------------------------ the other parts
 
     def holds_receipts(self, receipts: ReceiptsVerdict | None) -> bool:
         """Whether the sweep would deliver receipts of rides that are held."""
         first = min(receipts.missing.ids, default=0) if receipts else 0
-        return self.distrusts_postgres or any(look.known >= first for look in self.held_looks)
-
-    def ratings(self, verdict: RatingsVerdict) -> tuple[list[CountedRatings], list[Finding]]:
-        """The consumers that are to recount, and what is found of ratings."""
-        changed = [
-            Finding(
-                findings.RATINGS_CHANGED,
-                f"the ratings {was.after + 1} to {was.upto} were changed: {was.ratings} with"
-                f" {was.stars} stars before, {ratings} with {stars} stars now",
-                True, f"{was.upto} {was.ratings} {was.stars} {ratings} {stars}",
-            )
-            for was, ratings, stars in verdict.changed
-        ]  # fmt: skip
-        counted = _counted_ratings(verdict)
-        proven = self.last.proven.get("ratings", 0) if self.last and self._remembers else 0
-        confirmed = votes.may_be_reset(counted, votes.confirmed_upto(counted, proven))
-        wrong = [
-            (each, self.approved or (may and not changed and not self.distrusts_postgres))
-            for each, may in zip(verdict.consumers, confirmed, strict=True)
-            if each in verdict.wrong
-        ]
-        found = [findings.of_ratings(each, held=not may) for each, may in wrong]
-        return [each for each, may in wrong if may], [*changed, *found]
+        held = any(look.known >= first for look in self.held_looks)
+        return held or self.distrusts_postgres or bool(self.forgotten)
 
     # ------------------------------------------------------------------ the whole
 
@@ -215,7 +214,28 @@ class Judgement:
     def may_publish(self) -> bool:
         """Whether the warehouse gets the new rides: not where that replaces a held block."""
         replaced = self.evidence.known.everything and self.held_looks
-        return not (self.distrusts_postgres or replaced or self.forgotten)
+        return not (self.distrusts_postgres or replaced or self.forgotten or self._denies_new)
+
+    @property
+    def _denies_new(self) -> bool:
+        """Whether new rides are others than a total has counted: perhaps they are put back."""
+        known = self.evidence.known.extent
+        return (
+            not self.approved
+            and 0 < known < max((piece.last for piece in self.evidence.new), default=0)
+            and votes.denied(self.compared, max(known, self.confirmed, self._counted_past(known)))
+        )
+
+    def _counted_past(self, known: int) -> int:
+        """Up to where a total that agrees has counted all new rides: it may hold out older ones."""
+        return max(
+            (
+                each.position
+                for one, each in zip(self.frozen.consumers, self.compared, strict=True)
+                if not each.differs and max(one.held_out, default=0) <= known
+            ),
+            default=0,
+        )
 
     @cached_property
     def forgotten(self) -> list[Finding]:
@@ -226,7 +246,7 @@ class Judgement:
         return [
             Finding(each["kind"], each["about"], True, each["key"], each["after"], each["upto"])
             for each in self.last.findings
-            if each["held"] and each["kind"] in HELD.values()
+            if _is_of_rides(each)
         ]
 
     @property
@@ -259,7 +279,7 @@ class Judgement:
         ]
         if self.distrusts_postgres:
             seen, sent = self.evidence.records, self.frozen.records_sent - self.records_gone
-            found.append(findings.of_records(sent, seen))
+            found.append(findings.of_records(sent, seen, self._named))
         found += [
             findings.of_total(each, held=not self.may_be_reset[each.name])
             for each in self.compared
@@ -301,8 +321,6 @@ class Judgement:
         return ledger.extended(self.frozen.position, self.evidence.new, whole, now)
 
 
-def _counted_ratings(verdict: RatingsVerdict) -> list[Counted]:
-    return [
-        Counted(each.position, each.off, each.exact_ratings, each.stray, each.first_held_out)
-        for each in verdict.consumers
-    ]
+def _is_of_rides(finding: Mapping[str, Any]) -> bool:
+    """Whether it is about rides that are held."""
+    return finding["held"] and finding["kind"] in HELD.values()

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import msgspec
 
-from analytics.pieces import BLOCK, Piece, by_block, total
+from analytics.pieces import BLOCK, Piece, by_block, number_of, total
 from analytics.result import Tally
 
 NEVER = datetime(1, 1, 1, tzinfo=UTC)
@@ -40,6 +40,11 @@ class Block(msgspec.Struct, frozen=True):
     @property
     def tally(self) -> Tally:
         return Tally(self.rides, self.distance)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether its digest is of several: a person has approved rides where none had been."""
+        return number_of(self.first) != number_of(self.last)
 
 
 class Rated(msgspec.Struct, frozen=True):
@@ -142,6 +147,17 @@ class Ledger(msgspec.Struct, frozen=True):
         blocks = [new.get(block.after, block) for block in self.blocks]
         sums = total(block.tally for block in blocks)
         return msgspec.structs.replace(self, blocks=blocks, total=sums)
+
+    def looked_at_by(self, now: datetime) -> "Ledger":
+        """The ledger without looks later than now: a clock may have been ahead.
+
+        Else such a block would not have its turn in rotation before that time.
+        """
+        blocks, ratings = (
+            [msgspec.structs.replace(each, looked_at=min(each.looked_at, now)) for each in of]
+            for of in (self.blocks, self.ratings)
+        )
+        return msgspec.structs.replace(self, blocks=blocks, ratings=ratings)
 
     def with_ratings(self, ratings: Sequence[Rated]) -> "Ledger":
         """The ledger with these ratings in place of its own."""

@@ -12,6 +12,9 @@ A reader that recounts, since its log was repaired or it handles more types of r
 is neither wrong nor behind: it is said to recount, and a later run compares it. Once it has begun,
 its sums have to fit the position at which it stands, as ever. One that recounted at a run long ago,
 too, is behind.
+
+A reader stands past what was sent only where somebody has put it there. Once it is set back, nobody
+waits for it to come as far again.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -19,7 +22,13 @@ from datetime import datetime
 
 import psycopg
 
-from analytics.findings import READER_BEHIND, READER_GONE, READER_RECOUNTS, Finding
+from analytics.findings import (
+    READER_BEHIND,
+    READER_GONE,
+    READER_RECOUNTS,
+    READER_STRAY,
+    Finding,
+)
 from analytics.freeze import Frozen, FrozenReader
 from analytics.runs import Past, last_completed
 from unified_log.database import one_row
@@ -30,7 +39,11 @@ from unified_log.words import printable
 LONG_AGO = "6 hours"
 # A run may begin between a removal and its commit, and see the reader. That takes a few seconds.
 COMMITS_WITHIN = "1 minute"
-REMOVED = "SELECT kind, name FROM removed_readers WHERE removed_at >= %s - %s::interval"
+# After a run whose clock was ahead, nobody knows who left before it.
+REMOVED = """
+    SELECT kind, name FROM removed_readers
+    WHERE removed_at >= %(moment)s - %(within)s::interval OR %(moment)s > clock_timestamp()
+"""
 # Where they stand, or further ahead.
 STOPPED = """
     SELECT EXISTS (
@@ -39,6 +52,7 @@ STOPPED = """
 """
 # What says how far it is in a row of its own, and is not there before its service has ever run.
 WATERMARKS = {"minutes": "the rollup's complete_to", "receipts": "the receipts' complete_to"}
+PROVED = ("total", "ratings")  # kinds whose sums are compared, which tells who is past it, too
 MINUTES, RECEIPTS = ("minutes", "all"), ("receipts", "all")
 
 Readers = dict[tuple[str, str], FrozenReader]  # by their kinds and names
@@ -56,15 +70,27 @@ def missing(
     """
     long_ago = last_completed(connection, LONG_AGO)
     here = by_name(frozen.readers)
-    found = [finding for each in recounting for finding in _recounts(here[each], long_ago)]
+    found = [
+        finding
+        for each in recounting
+        if each in here  # who has come since is not
+        for finding in _recounts(here[each], long_ago)
+    ]
     found += [
         Finding(READER_GONE, f"{called(each.kind, each.name)} has lost its state", key=each.name)
         for each in frozen.readers
         if not each.has_state
     ]
+    found += [
+        Finding(
+            READER_STRAY, f"{_stands(each)}, past every record sent", key=f"{each.kind} {each.name}"
+        )
+        for each in frozen.readers
+        if each.position > frozen.position and each.kind not in PROVED
+    ]
     if last is None:
         return found
-    idle = idle_watermarks(connection, _furthest(here, last))
+    idle = idle_watermarks(connection, _furthest(here, frozen, last))
     removed = removed_since(connection, last.started_at)
     for (kind, name), stood in last.positions().items():
         reader = here.get((kind, name))
@@ -78,12 +104,13 @@ def missing(
                 if (kind, name) not in recounting:
                     found += _recounts(reader, long_ago)
             elif reader.position < due:
-                about = (
-                    f"{called(kind, name)} stands at position {reader.position}; all up to {due}"
-                    " was there at the last run"
-                )
+                about = f"{_stands(reader)}; all up to {due} was there at the last run"
                 found.append(Finding(READER_BEHIND, about, key=f"{kind} {name}"))
     return found
+
+
+def _stands(reader: FrozenReader) -> str:
+    return f"{called(reader.kind, reader.name)} stands at position {reader.position}"
 
 
 def _recounts(reader: FrozenReader, long_ago: Past | None) -> Iterator[Finding]:
@@ -105,7 +132,7 @@ def _due(kind: str, stood: int, last: Past, long_ago: Past | None) -> int:
 
 def removed_since(connection: psycopg.Connection, moment: datetime) -> set[tuple[str, str]]:
     """Who was removed after that moment, or was perhaps still there."""
-    return set(connection.execute(REMOVED, [moment, COMMITS_WITHIN]))
+    return set(connection.execute(REMOVED, {"moment": moment, "within": COMMITS_WITHIN}))
 
 
 def called(kind: str, name: str) -> str:
@@ -122,7 +149,7 @@ def carried_over(
 
     Each at the furthest position that it had; so who has fallen back is found until it is there.
     """
-    found = _furthest(by_name(frozen.readers), last)
+    found = _furthest(by_name(frozen.readers), frozen, last)
     if last is not None:
         removed = removed_since(connection, last.started_at)
         for (kind, name), stood in last.positions().items():
@@ -136,11 +163,12 @@ def by_name(readers: Iterable[FrozenReader]) -> Readers:
     return {(each.kind, each.name): each for each in readers}
 
 
-def _furthest(here: Readers, last: Past | None) -> Readers:
-    """Those who are here, each at the furthest position that it had."""
+def _furthest(here: Readers, frozen: Frozen, last: Past | None) -> Readers:
+    """Those who are here, each at the furthest position that it had, up to what was sent."""
     before = last.positions() if last else {}
+    furthest = {key: max(each.position, before.get(key, 0)) for key, each in here.items()}
     return {
-        key: each._replace(position=max(each.position, before.get(key, 0)))
+        key: each._replace(position=min(furthest[key], frozen.position))
         for key, each in here.items()
     }
 

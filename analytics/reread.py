@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from analytics import parquet
 from analytics.extract import CountedRange, extract
 from analytics.from_postgres import this_table
-from analytics.look import Look
+from analytics.look import Ask, Look, digests
 from analytics.parquet import File
 from analytics.rides import Rides
 from analytics.store import Store
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def read_again(rides: Rides, looks: Sequence[Look]) -> tuple[list[File], list[File]]:
     """Write files with Postgres' rides of these blocks; also returns the files that they replace.
 
-    Raises Unavailable if a file can't be read, OSError, or what Spark raises.
+    Raises Unavailable if a file can't be read, or if these are not the rides that were looked at;
+    OSError, or what Spark raises.
     """
     if not looks:
         return [], []
@@ -39,7 +40,16 @@ def read_again(rides: Rides, looks: Sequence[Look]) -> tuple[list[File], list[Fi
     ]
     with rides.shown("Reading old rides again"):
         found = extract(context, rides.url, table, ranges, (), store.root).files
+        now = digests(context, store.root, [_ask(look, found) for look in looks])
+    if any(now[look.after] != look.postgres for look in looks):
+        raise Unavailable("rides were changed while they were read again: run again")
     return [file for file in [*written, *found] if file.rides], replaced
+
+
+def _ask(look: Look, files: Sequence[File]) -> Ask:
+    ends = look.after, look.known
+    of_these = (file for file in files if ends[0] < file.last and file.first <= ends[1])
+    return Ask(*ends, look.known, tuple(file[:2] for file in of_these), ())
 
 
 def _others(store: Store, file: File, looks: Sequence[Look]) -> "Iterator[pa.RecordBatch]":

@@ -202,8 +202,8 @@ class CountedRatings(NamedTuple):
 class RatingsVerdict:
     """What was found of the consumers of ratings.
 
-    `changed` are blocks whose ratings are not those that an earlier run has added up, and that no
-    consumer has: they are held.
+    `changed` are blocks whose ratings are not those that an earlier run has added up: these are
+    held.
     """
 
     consumers: list[CountedRatings] = field(default_factory=list)

@@ -23,6 +23,7 @@ from analytics.pieces import Piece
 from analytics.session import SPARK_ERRORS, cause
 from analytics.steps import RunStep
 from analytics.warehouse import Warehouse
+from rocket_rides.words import command
 from unified_log.errors import Unavailable
 from unified_log.faults import reached
 
@@ -129,7 +130,7 @@ class Rides:
                     raise  # a task could not reach Postgres, or the store
                 raise Unavailable(
                     f"the warehouse can't be read ({what(error)});"
-                    " python -m analytics.reconcile --full rebuilds it"
+                    f" {command('analytics.reconcile')} --full rebuilds it"
                 ) from None
 
 

@@ -4,7 +4,7 @@ So a run that found something is never forgotten, whether or not it could repair
 leaves "running"; whoever holds the lock next knows that it is not, and writes "failed".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
@@ -26,8 +26,11 @@ FAIL = """
     UPDATE runs SET status = 'failed', ended_at = clock_timestamp(), reason = %s
     WHERE id = %s AND status = 'running'
 """
-# Committed before the warehouse names the ledger: whatever happens in between, it is known here.
-NOTE_LEDGER = "UPDATE runs SET ledgers = array_append(ledgers, %s) WHERE id = %s"
+# Committed before the warehouse names the ledger: whatever happens in between, it is known here. So
+# is what it testifies to, which may be less than before.
+NOTE_LEDGER = """
+    UPDATE runs SET ledgers = array_append(ledgers, %s), proven = %s WHERE id = %s
+"""
 COMPLETE = """
     UPDATE runs SET status = %(status)s, ended_at = clock_timestamp(), position = %(position)s,
         verdicts = %(verdicts)s, findings = %(findings)s, readers = %(readers)s,
@@ -35,9 +38,15 @@ COMPLETE = """
         records_gone = %(records_gone)s, proven = %(proven)s
     WHERE id = %(id)s
 """
-# A receipt, or a recount, may be under way for longer than the last run is ago.
+# A receipt, or a recount, may be under way for longer than the last run is ago. A run that has died
+# since may have given the warehouse what Postgres alone says.
 LAST_COMPLETED = """
-    SELECT id, started_at, position, findings, readers, records_gone, proven FROM runs
+    SELECT id, started_at, position, findings, readers, records_gone, (
+        SELECT later.proven FROM runs later
+        WHERE later.id = runs.id OR later.id > runs.id AND later.ledgers <> '{}'
+        ORDER BY later.id DESC LIMIT 1
+    )
+    FROM runs
     WHERE status IN ('agreed', 'wrong', 'held')
     AND (%(ago)s::interval IS NULL OR started_at < now() - %(ago)s::interval)
     ORDER BY id DESC LIMIT 1
@@ -82,9 +91,9 @@ class Run:
         self.id = id_
         self.started_at = started_at
 
-    def note_ledger(self, digest: str) -> None:
-        """Say that the warehouse may be about to name this ledger."""
-        self._connection.execute(NOTE_LEDGER, [digest, self.id])
+    def note_ledger(self, digest: str, proven: Mapping[str, int]) -> None:
+        """Say that the warehouse may be about to name this ledger, and what is proven by it."""
+        self._connection.execute(NOTE_LEDGER, [digest, _json(proven), self.id])
 
     def fail(self, reason: str) -> None:
         self._connection.execute(FAIL, [reason[:1000], self.id])

@@ -94,6 +94,12 @@ class Store:
             found = self.files.get_file_info(FileSelector(folder, allow_not_found=True))
         return sorted(found, key=lambda info: info.path)
 
+    def has(self, path: str) -> bool:
+        """Whether there is a file."""
+        with self.telling():
+            found: bool = self.files.get_file_info(path).is_file
+        return found
+
     def read(self, path: str) -> bytes:
         """A file's content. Raises FileNotFoundError."""
         with self.telling(), self.files.open_input_file(path) as file:

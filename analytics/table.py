@@ -72,7 +72,12 @@ class Table:
         if self.is_away():
             return None
         with self.store.telling():
-            return self._ours(DeltaTable(self.store.root, storage_options=OPTIONS))
+            delta = self._ours(DeltaTable(self.store.root, storage_options=OPTIONS))
+        # Without its newest version a checkpoint can be read, but nobody can commit after it.
+        newest = f"{LOG}/{delta.version():020}.json"
+        if not self.store.has(newest):
+            raise DeltaError(f"{newest} is missing")
+        return delta
 
     def is_away(self) -> bool:
         """Whether there is no table now. Raises Unavailable if something else is in its place.

@@ -70,7 +70,8 @@ class Upto(NamedTuple):
         if self.before is not None:
             return self.before
         last = max((file.day for file in files if file.first <= position), default=date.min)
-        return datetime.combine(last, time(), UTC) + timedelta(days=1)
+        # Python has no day after its last, which stands for infinity, too.
+        return datetime.combine(min(last, date.max - timedelta(1)), time(), UTC) + timedelta(1)
 
 
 def exactly(moment: datetime) -> str:

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from analytics.ledger import Ledger
 from analytics.look import Look
 from analytics.pieces import Piece, between, total
-from analytics.result import Tally
+from analytics.result import Compared, CountedRatings, Tally
 
 
 class Right(Enum):
@@ -73,8 +73,10 @@ class Sums:
         for block in self._base.blocks:
             if block.after >= position:
                 break
-            look = self._looks.get(block.after)
-            parts.append(_upto(look.of_postgres, position) if look else block.tally)
+            if look := self._looks.get(block.after):
+                parts.append(_upto(look.of_postgres, position))
+            elif block.first <= position:  # a total may stand below the first ride
+                parts.append(block.tally)
         for after in of_warehouse:
             look = self._looks[after]
             parts.append(_upto(look.of_warehouse, position))
@@ -199,3 +201,8 @@ def may_be_reset(counted: Sequence[Counted], confirmed: int, reset_to: int = 0) 
 def confirmed_upto(counted: Sequence[Counted], proven: int) -> int:
     """How far others than Postgres say what it says: who agrees, or an earlier run."""
     return max([proven, *(each.confirms for each in counted if each.agrees and each.rows)])
+
+
+def denied(compared: Iterable[Compared | CountedRatings], upto: int) -> bool:
+    """Whether somebody contradicts rows past `upto`, the last that others confirm."""
+    return any(each.wrong and not each.stray and each.position > upto for each in compared)

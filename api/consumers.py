@@ -4,6 +4,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from api.database import committed
+
 Answer = dict[str, Any]
 
 # The receipts stand in no checkpoint: they are the group, whose lag is in rides. MATERIALIZED: with
@@ -61,7 +63,8 @@ RESET = (
 
 def show(connection: Connection) -> list[Answer]:
     """Each reader, by name, all at one moment. Raises DBAPIError."""
-    consumers = [dict(row) for row in connection.execute(text(CONSUMERS)).mappings()]
+    with committed(connection):
+        consumers = [dict(row) for row in connection.execute(text(CONSUMERS)).mappings()]
     for consumer in consumers:
         reset = {name: consumer.pop(name) for name in RESET}
         consumer["reset"] = reset if reset["reconciliation"] else None

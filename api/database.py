@@ -179,6 +179,17 @@ class Database:
         session.add_notice_handler(heed)
 
 
+@contextmanager
+def committed(connection: Connection) -> Iterator[None]:
+    """A transaction that is READ COMMITTED: for who reads what others write, in one statement.
+
+    It has no conflict with them, nor they with it.
+    """
+    connection.execution_options(isolation_level="READ COMMITTED")
+    with connection.begin():
+        yield
+
+
 class MomentLoader(TimestamptzLoader):
     """A time, or Postgres' own text for one beyond Python's range, such as infinity."""
 

@@ -18,7 +18,7 @@ from flask import Response, request
 from sqlalchemy import Connection, text
 from werkzeug.exceptions import ServiceUnavailable, UnprocessableEntity
 
-from api.database import driver
+from api.database import committed, driver
 from api.parameters import in_query
 from unified_log.log import LARGEST_ID
 
@@ -128,15 +128,11 @@ def _no_type(name: str) -> UnprocessableEntity:
 
 
 def page(connection: Connection, asked: Asked) -> Response:
-    """A page, and the link to the next. Raises OtherHistory, HTTPException or DBAPIError.
-
-    READ COMMITTED: who takes a ride or a rating meanwhile has no conflict with this transaction.
-    """
-    connection.execution_options(isolation_level="READ COMMITTED")
+    """A page, and the link to the next. Raises OtherHistory, HTTPException or DBAPIError."""
     after, limit = asked.after or 0, asked.limit or MOST
     database = f"/{quote(driver(connection).info.dbname, safe='')}/cells/"
     values = {**asked._asdict(), "after": after, "limit": limit, "database": database}
-    with connection.begin():  # a roll-back would have psycopg prepare all statements anew
+    with committed(connection):  # a roll-back would have psycopg prepare all statements anew
         connection.execute(ALL_OR_NONE)
         found = connection.execute(PAGE, values).one_or_none()
     if found is None:

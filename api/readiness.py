@@ -3,7 +3,7 @@
 import psycopg
 from sqlalchemy import Connection, text
 
-from api.database import driver
+from api.database import committed, driver
 from rocket_rides import revisions
 from unified_log import database
 from unified_log.errors import Unavailable
@@ -12,22 +12,25 @@ from unified_log.errors import Unavailable
 # next number free?
 # * DELETE on idempotency_keys is not checked: without it old keys are not pruned, but every ride
 #   can be taken. `api.pruning` warns of it.
-# * One column of a table stands for all of them. This query itself needs SELECT on log_records.
+# * One column of a table stands for all of them. This query itself needs SELECT on rides and
+#   streamer_state.
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.
-# * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
+# * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it. Of
+#   `log_records`, it would wait for whoever has locked the table of another kind.
 LOOK = text("""
     SELECT current_setting('transaction_read_only')::boolean AS read_only,
            (SELECT string_agg(DISTINCT privilege || ' on ' || name, ', ')
-            FROM (VALUES ('rides', 'distance', 'INSERT'), ('rides', 'id', 'SELECT'),
-                         ('stage', NULL, 'EXECUTE'),
+            FROM (VALUES ('rides', 'distance', 'INSERT'), ('stage', NULL, 'EXECUTE'),
                          ('idempotency_keys', 'ride_id', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
             WHERE NOT CASE WHEN field IS NOT NULL THEN has_column_privilege(name, field, privilege)
                   ELSE has_function_privilege(name::regproc, privilege) END
            ) AS missing_rights,
            drawn >= seqmax AS at_its_end,
-           drawn < (SELECT max(id) FROM log_records) AS behind
+           drawn < greatest((SELECT max(id) FROM rides), (
+               SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1
+           )) AS behind
     FROM pg_sequence, LATERAL (
         SELECT CASE WHEN has_sequence_privilege(seqrelid, 'SELECT, USAGE')
                THEN pg_sequence_last_value(seqrelid) END AS drawn
@@ -43,7 +46,8 @@ def require_readiness(connection: Connection) -> None:
     except psycopg.Error as error:
         reason = revisions.refusal(error)
         raise Unavailable(f"the database is not available: {reason}") from None
-    found = connection.execute(LOOK).one_or_none()
+    with committed(connection):
+        found = connection.execute(LOOK).one_or_none()
     if found is None:
         return
     if found.read_only:

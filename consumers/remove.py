@@ -121,7 +121,7 @@ def main() -> None:
         ) as connection:
             revisions.require_schema(connection, config.cell)
             position = remove(connection, given.kind, given.name)
-    except (Unavailable, psycopg.Error) as reason:
+    except (Unavailable, psycopg.Error, UnicodeError) as reason:  # a byte of a name
         nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""
         raise SystemExit(f"not removed: {nobody or printable(in_one_line(reason))}") from None
     removed = printable(f"{given.kind} {given.name}")

@@ -46,13 +46,15 @@ WHERE ended_at < now() - interval '400 days'
 
 -- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So
 -- leave them, unless leaders change every few minutes for years. Readers below a term's end need
--- it, and the warehouse needs the newest run's. Terms that are older than both are replaced by a
--- single one, whose name no entry has: without it, the ids that they cover would pass to the terms
--- that stay, and to entries that have none. A consumer that begins later does not count what the
--- log still holds of them, says so, and heals it from the tables.
+-- it, and the warehouse needs the newest run's. A reader of the feed, of whom no table tells, needs
+-- the one in which it read last: so those of the last 400 days stay. Terms that are older than all of
+-- these are replaced by a single one, whose name no entry has: without it, the ids that they cover
+-- would pass to the terms that stay, and to entries that have none. A consumer that begins later does
+-- not count what the log still holds of them, says so, and heals it from the tables.
 INSERT INTO terms (after, term)
 SELECT cell_start(), left(md5(random()::text), 16) FROM (
-    SELECT max(after) AS first FROM terms WHERE after < least(
+    SELECT max(after) AS first FROM terms
+    WHERE began_at < now() - interval '400 days' AND after < least(
         (SELECT min(position) FROM checkpoints),
         (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)
     )
@@ -61,7 +63,8 @@ WHERE first > cell_start()
 ON CONFLICT (after) DO UPDATE SET term = excluded.term, replaced = '{}';
 DELETE FROM terms
 WHERE after > cell_start() AND after < (
-    SELECT max(after) FROM terms WHERE after < least(
+    SELECT max(after) FROM terms
+    WHERE began_at < now() - interval '400 days' AND after < least(
         (SELECT min(position) FROM checkpoints),
         (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)
     )

@@ -221,7 +221,9 @@ def spark(java: None, s3: Path, azure_port: int) -> Iterator["SparkContext"]:
     from pyspark.logger import PySparkLogger
 
     from analytics.session import session
+    from tests.support.forks import import_a_run
 
+    import_a_run()
     # Else the loggers of its errors give their format, for good, to pytest's handler.
     with pytest.MonkeyPatch.context() as patch, session() as spark:
         patch.delattr(PySparkLogger, "addHandler")

@@ -159,6 +159,13 @@ def why(error: psycopg.Error | Unavailable, not_in_the_schema: str = "") -> str:
     return said
 
 
+def in_its_letters(connection: "psycopg.Connection[Any]", text: str) -> str:
+    """A text for a person as the database can keep it: in ASCII where that is not in Unicode."""
+    if connection.info.parameter_status("server_encoding") == "UTF8":
+        return text
+    return text.encode("ascii", "backslashreplace").decode()
+
+
 def is_alive(connection: psycopg.Connection) -> bool:
     """Whether an idle connection is still open on the server's side. Costs no round trip.
 

@@ -11,6 +11,8 @@ state anew from that table, up to where it stands by then. So every state ends u
 else must look again has a hook (`set_back_hooks`), which is told the lowest of these records. Only
 readers that have none have to be told of them: the log will never contain them.
 
+It refuses where a record was sent before, and staged once more: nothing tells which of them it is.
+
 Rows that were inserted without records, and on which the next leader would stop, it leaves out of
 the log; readers heal them from their tables.
 
@@ -28,6 +30,7 @@ import logging
 import psycopg
 
 from unified_log import database, process, settings, terms
+from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.streamer import checks, leaders_term
 from unified_log.streamer.barrier import Barrier
@@ -48,6 +51,14 @@ ASK_FOR_RECOUNTS = """
 """
 HOOKS = "SELECT function::oid::regproc::text FROM set_back_hooks ORDER BY 1"
 
+# At one moment: how many stranded records were sent before, since too few rows were not. Or as many
+# rows are gone.
+SENT_BEFORE = """
+    SELECT (SELECT count(*) FROM staged_log_records WHERE id <= last_sent_id) + records_sent
+        - (SELECT count(*) FROM log_records WHERE id > cell_start() AND id <= last_sent_id)
+    FROM streamer_state
+"""
+
 # The records have left the outbox, so they count as sent: sent and staged records together are all
 # of `log_records`. This comes last in its transaction, since the leader waits for the row.
 COUNT_REPAIRED = "UPDATE streamer_state SET records_sent = records_sent + %s"
@@ -56,13 +67,20 @@ COUNT_REPAIRED = "UPDATE streamer_state SET records_sent = records_sent + %s"
 def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     """Repair all stranded records; returns their ids, and the readers asked to recount.
 
-    Raises Unavailable while the sequence would only strand more, and psycopg.Error.
+    Raises Unavailable while the sequence would only strand more, or where a stranded record was
+    sent before, as whatever is staged twice; and psycopg.Error.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     checks.require_rising_sequence(connection)
     last_sent = terms.last_sent(connection)
     if not checks.stranded_warnings(connection, last_sent):
         return [], []
+    if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 0:
+        raise Unavailable(
+            f"{number} of the stranded records {'was' if number == 1 else 'were'} sent before, or"
+            " there are as many rows too few: take out of staged_log_records whatever was staged"
+            " twice, or has no row"
+        )
     # First: a consumer that starts after this needs no recount.
     leaders_term.revoke(connection, last_sent)
     with connection.transaction():

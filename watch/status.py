@@ -93,17 +93,17 @@ def _is_stopped(server: Server) -> bool:
 def look(gatherer: Gatherer, hosts: int = 1) -> Facts:
     """The facts, once it is clear what is wrong and what was merely busy.
 
-    A server that seems to be away is asked once more; Postgres until each of its `hosts` had its
-    turn, while an earlier one may hang. Where a process is missing, it looks until the process is
-    back or missing for good; for SETTLED seconds at most, since of many processes another one may
-    always be missing.
+    A server that seems to be away is asked once more; one that does not answer, for some seconds,
+    until each of Postgres' `hosts` had its turn: an earlier one may hang, or the machine be busy.
+    Where a process is missing, it looks until the process is back or missing for good; for SETTLED
+    seconds at most, since of many processes another one may always be missing.
     """
-    due = time.monotonic() + (TURN * hosts if hosts > 1 else 0)
+    due = time.monotonic() + TURN * max(hosts, 2)
     facts = gatherer.gather()
     if not (facts.postgres.up and facts.redis.up):
         time.sleep(SOON)
         facts = gatherer.gather()
-    while facts.postgres.reason == NO_ANSWER and time.monotonic() < due:
+    while NO_ANSWER in (facts.postgres.reason, facts.redis.reason) and time.monotonic() < due:
         time.sleep(SOON)
         facts = gatherer.gather()
     due = time.monotonic() + SETTLED

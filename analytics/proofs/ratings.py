@@ -4,8 +4,9 @@ A rating never changes, and all of them up to a checkpoint are settled. There is
 ratings, but the ledger has their number and their stars, block by block: so a run reads those since
 the last one, the blocks in which a consumer stands, and others in rotation (`analytics.rotation`).
 
-Where the table and the ledger disagree, consumers decide, as totals do (`analytics.votes`). Two
-stars that were swapped within a block are not seen.
+Where the table and the ledger disagree, the table was changed: that is held, also if a consumer has
+recounted, or if what it counted since is off by the same. Two stars that were swapped within a
+block are not seen.
 """
 
 import sys
@@ -93,8 +94,9 @@ def prove(
     stand = [Standing(*row) for row in connection.execute(STAND)]
     # Consumers go on while a run reads, and all ratings up to a checkpoint are settled.
     furthest = max([upto, *(each.position for each in stand if not each.stray)])
-    full = [rated for rated in base.ratings if rated.upto % BLOCK == 0]
-    newest = base.ratings[len(full) :]  # not full yet
+    known = _joined(base.ratings)
+    full = [rated for rated in known if rated.upto % BLOCK == 0]
+    newest = known[len(full) :]  # not full yet
     marks = {upto, *(min(each.position, furthest) for each in stand)}
     held_out = {id_ for each in stand for id_ in each.held_out if id_ <= furthest}
     marks |= {mark for id_ in held_out for mark in (id_ - 1, id_)}  # so each is read by itself
@@ -145,20 +147,21 @@ def prove(
             )  # fmt: skip
         return RatingsVerdict(consumers, tuple((rated, *_of(sums, rated)) for rated in held))
 
-    def says_so(one: Standing, rated: Rated) -> bool:
-        """Whether it has counted all of a block, and what the table says now."""
-        at, (ratings, stars) = min(one.position, furthest), _held_out(sums, one)
-        lacks = any(rated.after < id_ <= rated.upto for id_ in one.held_out)
-        claim = one.ratings + ratings, one.stars + stars
-        return at >= rated.upto and not lacks and exact(at) == claim
-
-    held = [rated for rated in changed if not any(says_so(one, rated) for one in stand)]
     looked = {rated.upto: msgspec.structs.replace(_with(rated, sums), looked_at=now)
               for rated in again_.values()}  # fmt: skip
     old = [looked.get(rated.upto, rated) for rated in full]
     taken = base.with_ratings([*old, *_new(sums, after, upto, now)])
     # Where anything is held, the ledger keeps what it knows.
-    return Proven(verdict(held), base if held else taken, verdict(()), taken)
+    return Proven(verdict(changed), base if changed else taken, verdict(()), taken)
+
+
+def _joined(ratings: Sequence[Rated]) -> list[Rated]:
+    """Each block from the end of the one before: somebody may add ratings in between."""
+    ends = [0, *(rated.upto for rated in ratings)]
+    return [
+        msgspec.structs.replace(rated, after=after)
+        for after, rated in zip(ends, ratings, strict=False)
+    ]
 
 
 def _of(sums: Sequence[Sum], rated: Rated) -> tuple[int, int]:

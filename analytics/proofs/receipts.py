@@ -6,9 +6,10 @@ in Postgres tells. Each stretch of rides is read in one statement, so in one sna
 `complete_to` back meanwhile; and workers may go on, since an outcome never goes away.
 
 A night looks at the rides since the last one; at the stretches that the last one could not prove,
-because something was wrong or `complete_to` had been set back; and at a random sample of the
-others. When the warehouse is built anew, as after a repair, it looks at all rides. And each night
-looks for receipts without a ride below this cell's ids, and above all that it has looked at.
+because something was wrong or `complete_to` had been set back, also where rides were held, so that
+it proved nothing; and at a random sample of the others. When the warehouse is built anew, as after
+a repair, it looks at all rides. And each night looks for receipts without a ride below this cell's
+ids, and above all that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
 without an outcome is in the queue. Nothing repairs a receipt of a ride that does not exist:
@@ -16,7 +17,8 @@ docs/reconcile.md says what a person does.
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import psycopg
 
@@ -52,17 +54,25 @@ STRANGE = """
 """
 
 
-def proved(connection: psycopg.Connection) -> Proved:
-    """What the newest run has proved."""
+def proved(connection: psycopg.Connection, found: Iterable[Mapping[str, Any]] = ()) -> Proved:
+    """What the newest run has proved that could say so, but for what the last one has `found`."""
     run = newest(connection, "receipts")
-    return Proved(
-        run.get("proved_upto", 0), tuple(Stretch(*ends) for ends in run.get("look_again", ()))
-    )
+    upto, again = run.get("proved_upto", 0), [*run.get("look_again", ())]
+    again += (ends for each in found for ends in each.get("stretches", ()))
+    known = sorted(Stretch(after, min(end, upto)) for after, end in again if after < upto)
+    return Proved(upto, tuple(joined(known)))
 
 
-def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) -> ReceiptsVerdict:
-    """Look at what is not yet `known` to be right, and at a sample of what is."""
+def prove(
+    connection: psycopg.Connection, known: Proved, frozen: int, chance: random.Random
+) -> ReceiptsVerdict:
+    """Look at what is not yet `known` to be right, and at a sample of what is.
+
+    Of rides past the `frozen` one nothing is proved: a watermark that somebody has set past all
+    that was sent would hide those that come later.
+    """
     complete_to, start = one_row(connection.execute(ENDS))
+    complete_to, known = min(complete_to, frozen), known._replace(upto=min(known.upto, frozen))
     again = [*known.look_again]
     again += apart(sample(start, min(known.upto, complete_to), chance), again)
     least, rides, missing, strange = complete_to, 0, NONE_WRONG, NONE_WRONG
@@ -104,6 +114,17 @@ def apart(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stret
         for one in stretches
         if not any(one.after < other.upto and other.after < one.upto for other in others)
     ]
+
+
+def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """The same rides, each once; the stretches are in order."""
+    found = list[Stretch]()
+    for each in stretches:
+        if found and each.after < found[-1].upto:
+            found[-1] = found[-1]._replace(upto=max(found[-1].upto, each.upto))
+        else:
+            found.append(each)
+    return found
 
 
 def _with(wrong: WrongRides, rides: int, ids: list[int] | None) -> WrongRides:

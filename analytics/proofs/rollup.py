@@ -45,6 +45,12 @@ UNPROVED_DAYS = """
     SELECT (minute AT TIME ZONE 'UTC')::date FROM recomputations
     WHERE status <> 'done' OR reconciliation_id = (SELECT max(id) FROM reconciliations)
 """
+OUTSIDE = """
+    SELECT EXISTS (
+        SELECT FROM rides WHERE id > %(after)s AND id <= %(upto)s
+        AND (created_at < '0001-01-02' OR created_at >= '9999-12-31')
+    )
+"""
 DAYS_ROLLED_UP = """
     SELECT DISTINCT (minute AT TIME ZONE 'UTC')::date FROM ride_minutes
     WHERE minute >= '0001-01-02' AND minute < '9999-12-31'
@@ -99,6 +105,12 @@ def unproved_days(connection: psycopg.Connection, after: int, upto: int) -> set[
     """The days of rides with `after < id <= upto`, and of minutes that were found wrong."""
     days = connection.execute(UNPROVED_DAYS, {"after": after, "upto": upto})
     return {day for (day,) in days}
+
+
+def has_rides_outside(connection: psycopg.Connection, upto: int) -> bool:
+    """Whether there are rides that no run has proved yet, and in no minute that is compared."""
+    unproved = {"after": proved_upto(connection), "upto": upto}
+    return one_row(connection.execute(OUTSIDE, unproved)) == (True,)
 
 
 def days_rolled_up(connection: psycopg.Connection) -> set[date]:

@@ -18,7 +18,9 @@
     findings        [{kind, part, held, about, key}], those about rides also {after, upto,
                     differing, rides: [{id, postgres, warehouse}]}, the first ten, each side
                     {created_at, distance} or null where it lacks the ride; key tells a finding
-                    from others; one of the kind reader_recounts is under way, and not wrong
+                    from others; one of the kind reader_recounts is under way, and not wrong;
+                    days, and stretches [[after, upto]] of receipts, if there: the next run looks
+                    at these again
     verdicts        {part: agreed, wrong or held}: totals, readers, warehouse, records, ...
     mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
                     after < id <= upto, if minute is not null those of that minute alone; the last

@@ -41,12 +41,12 @@ def ways_out(result: Result) -> Iterator[str]:
         return
     kept = "" if result.published or not result.repairing else ", and the warehouse is as it was"
     yield f"Nothing that is held was changed{kept}. Find out who did this. Then,"
-    run = result.run if result.run is not None else "RUN"
+    run, of_another = (result.run, "") if result.run else ("RUN", "  # of a run without --check")
     doubted = {number_in(each.key) for each in result.held if each.part == "closings"}
     closings = doubted & {each.id for each in result.closings}  # others are gone
     if any(finding.kind != CLOSING_WRONG for finding in result.held):
         yield "if Postgres is right:"
-        yield f"  {command('analytics.approve')} {run} --reason '...'"
+        yield f"  {command('analytics.approve')} {run} --reason '...'{of_another}"
         if waiting := {each.id for each in result.closings if each.outcome == WAITS}:
             yield f"  {_reopening(min(waiting), 'once a run has acted on that; and ')}"
             closings = {each for each in closings if each < min(waiting)}
@@ -55,7 +55,7 @@ def ways_out(result: Result) -> Iterator[str]:
         yield f"  {_reopening(min(closings))}"
     if any(finding.rides for finding in result.held):
         yield "if the warehouse is right, this prints the rides as they were:"
-        yield f"  {command('analytics.approve')} {run} --put-back"
+        yield f"  {command('analytics.approve')} {run} --put-back{of_another}"
 
 
 def _reopening(first: int, when: str = "and ") -> str:

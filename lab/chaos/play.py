@@ -28,7 +28,8 @@ from lab.progress import say
 from lab.until import until
 from unified_log.errors import Unavailable, in_one_line
 
-GLANCE = 0.1  # seconds between two looks at whether all is done
+# Seconds between two looks at whether all is done; more where that takes long. Each look connects.
+GLANCE, RARELY = 0.1, 5
 TELL_EVERY = 10.0  # seconds
 # Seconds for everything to be counted, rolled up and delivered. A clock of Postgres that was ahead
 # puts a receipt off by up to ten minutes.
@@ -127,8 +128,9 @@ class Play:
     def _recovers(self) -> float:
         """Seconds from now until every total has counted a ride that is taken from now on."""
         began, postgres = time.monotonic(), self.fleet.postgres
-        ride = until(lambda: ask(postgres, NEXT_RIDE), "Postgres is away", SETTLE_LIMIT)
-        until(lambda: ask(postgres, ALL_HAVE_IT, ride), "nobody counts rides", SETTLE_LIMIT)
+        ride = until(lambda: ask(postgres, NEXT_RIDE), "Postgres is away", SETTLE_LIMIT, GLANCE)
+        late = "nobody counts rides"
+        until(lambda: ask(postgres, ALL_HAVE_IT, ride), late, SETTLE_LIMIT, GLANCE)
         return time.monotonic() - began
 
     def _play_last_runs(self) -> None:
@@ -163,4 +165,4 @@ class Play:
             with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
                 return done(connection, client)
 
-        until(is_done, late, limit, GLANCE, AWAY)
+        until(is_done, late, limit, GLANCE, AWAY, RARELY)

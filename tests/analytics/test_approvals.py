@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from analytics.prerequisites import PACKAGES
+from analytics.reconcile import the_only_run
 from tests.support.attacks import (
+    BLOCK,
     TOTALS,
     all_have_counted,
     by_hand,
@@ -30,6 +32,9 @@ CHANGE_A_RIDE = """
     WHERE id = 100007
 """
 LENGTHEN = "UPDATE rides SET distance = distance + 1 WHERE id IN ({})"
+ADD_A_RIDE = f"""
+    INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES ({BLOCK + 7}, 7)
+"""
 SHORTEN = LENGTHEN.replace("+", "-")
 USED_BY = "SELECT used_by FROM approvals"
 WITHOUT_PACKAGES = f"""
@@ -54,43 +59,41 @@ def refused(world: World, run: int, *options: str) -> None:
     assert world.value("SELECT count(*) FROM approvals") == 0
 
 
-def test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for_a_reason(
+def test_only_the_last_run_is_approved_if_it_holds_something_and_for_a_reason_and_then_all_agrees(
     books: Books,
 ) -> None:
+    """And while no other is in progress, which would be the next one.
+
+    Whatever new rides come meanwhile, all rides are taken from Postgres then.
+    """
     world = books.world
-    first = held(books, DELETE_RIDES)
+    first = held(books, DELETE_RIDES, CHANGE_A_RIDE)
     for number in (first - 1, first + 1, 999):  # the one that agreed, and two that there are not
         refused(world, number, *REASON)
-    for reason in ("", " \t"):
+    for reason in ("", " \t", "\udcff"):  # and a byte that is no UTF-8
         refused(world, first, "--reason", reason)
     assert books.run().status == "held"
     refused(world, first, *REASON)
+    with the_only_run(world.postgres_url):
+        refused(world, first + 1, *REASON)
     # Without a package of the reconciliation: a person does it wherever the services run.
     command = [sys.executable, "-c", WITHOUT_PACKAGES, str(first + 1), *REASON]
     at = {"DATABASE_URL": world.postgres_url}
     done = subprocess.run(command, env=at, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert world.value("SELECT run_id FROM approvals") == first + 1
-
-
-def test_once_approved_the_rides_are_taken_from_postgres_and_then_all_agrees(
-    books: Books,
-) -> None:
-    """Whatever new rides come meanwhile."""
-    run = held(books, DELETE_RIDES, CHANGE_A_RIDE)
-    assert approve(books.world, run, *REASON)[::2] == (0, "")
-    books.world.send(5)
+    world.send(5)
     all_have_counted(books)
     checked = standing(books)
     books.run(check=True)
     assert standing(books) == checked
     result = books.run()
     assert (result.status, sorted(result.resets)) == ("wrong", [*TOTALS])
-    assert books.world.value(USED_BY) == last_run(books.world).id
+    assert world.value(USED_BY) == last_run(world).id
     assert in_warehouse(books) == in_postgres(books)
     all_have_counted(books)
     for name in TOTALS:
-        assert books.world.standing(name) == books.world.truth
+        assert world.standing(name) == world.truth
     assert books.run(full=True).status == "agreed"
 
 
@@ -126,6 +129,28 @@ def test_an_approval_is_used_once(books: Books) -> None:
     books.tamper("consumer0", MILLIMETRE)
     again = books.run()
     assert (again.status, again.resets) == ("held", [])
+
+
+def test_a_ride_that_was_added_in_a_block_without_any_is_proven_by_itself_once_approved(
+    books: Books,
+) -> None:
+    """Before, one digest was of it and of the next block."""
+    settled(books, blocks=1)
+    books.skip_ids(2 * BLOCK)
+    books.world.send(1)
+    all_have_counted(books)
+    assert books.run().agrees
+    by_hand(books.world, ADD_A_RIDE)
+    assert books.run().status == "held"
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run().approval
+    all_have_counted(books)
+    for full in (False, True):
+        assert books.run(full=full).agrees
+        committed = books.warehouse.committed_run()
+        assert committed
+        blocks = books.warehouse.table.ledger(committed.ledger).blocks
+        assert not any(block.is_several for block in blocks)
 
 
 def test_rides_that_were_put_back_are_as_they_were_and_all_agrees(books: Books) -> None:

@@ -5,6 +5,8 @@ from hashlib import sha256
 
 import pytest
 
+from analytics import closings
+from analytics.look import Ask
 from analytics.steps import RunStep
 from rocket_rides.locks import Lock
 from tests.support.attacks import alter_in_file, by_hand, named_ledger
@@ -68,7 +70,7 @@ CHANGES = [
     (
         "UPDATE rides SET distance = distance + 1 WHERE id = 4",
         "UPDATE rides SET distance = distance - 1 WHERE id = 4",
-        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (ride 4): python -m",
+        "Postgres and the warehouse differ in 1 of the rides 1 to 100000 (ride 4): ",
     ),
     (
         "INSERT INTO rides (id, distance) VALUES (50000, 7)",
@@ -79,6 +81,11 @@ CHANGES = [
         "UPDATE checkpoints SET position = 5 WHERE name = 'consumer0'",
         "UPDATE checkpoints SET position = 200010 WHERE name = 'consumer0'",
         "total consumer0 stands at position 5, and this would be up to 200000",
+    ),
+    (
+        "UPDATE runs SET readers = replace(readers::text, ' 200010', ' 5')::jsonb",
+        "UPDATE runs SET readers = replace(readers::text, ' 5', ' 200010')::jsonb",
+        "run 1 has compared totals up to position 5, and this would be up to 200000: ",
     ),
 ]
 WHEN = [
@@ -140,3 +147,20 @@ def is_refused(books: Books, when: str, says: str, **settings: str) -> None:
     [line] = done.wrong.splitlines()
     assert says in line
     assert books.world.value(ROWS) == before
+
+
+def test_what_is_changed_between_two_looks_is_not_closed(
+    days: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All blocks were looked at; then the one that the closing cuts is, up to there."""
+    cut = closings.cut
+
+    def meanwhile(position: int) -> Ask:
+        by_hand(days.world, "UPDATE rides SET distance = distance + 1 WHERE id = 100004")
+        return cut(position)
+
+    monkeypatch.setattr(closings, "cut", meanwhile)
+    refused = closing(days.world, "--upto", "100004")
+    assert (refused.status, refused.said) == (2, "")
+    assert "differ in 1 of the rides 100001 to 100004" in refused.wrong
+    assert days.world.value(ROWS) == 0

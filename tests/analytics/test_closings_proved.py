@@ -90,14 +90,18 @@ EXPECTED = {100_005: [AGREES, WAITS], 4: [WAITS, WAITS]}
 def test_once_an_altered_ride_is_approved_its_closing_is_named_and_held(closed: Books) -> None:
     """Before that, the ride is; and all agree once it is put back. No closing changes."""
     right, closings = in_postgres(closed), rows(closed)
-    for ride, full in ((100_005, True), (100_005, False), (4, False)):
+    for ride, kinds in ((100_005, (True, False)), (4, (False,))):
         assert outcomes(closed) == [AGREES, AGREES]
         by_hand(closed.world, LONGER.format(ride))
         before = standing(closed)
-        assert outcomes(closed, full=full) == EXPECTED[ride]
-        run = last_run(closed.world)
-        assert (run.status, {*run.rides}) == ("held", {ride})
-        assert (standing(closed), rows(closed)) == (before, closings)
+        for full in kinds:
+            assert outcomes(closed, full=full) == EXPECTED[ride]
+            run = last_run(closed.world)
+            assert (run.status, {*run.rides}) == ("held", {ride})
+            assert (standing(closed), rows(closed)) == (before, closings)
+            refused = closing(closed.world, "--reopen", "1", *REASON)
+            assert (refused.status, standing(closed)) == (2, before)
+            assert f"run {run.id} holds something else, too: " in refused.wrong
         by_hand(closed.world, LONGER.format(ride).replace("+", "-"))
         assert in_postgres(closed) == right
     by_hand(closed.world, LONGER.format(4))

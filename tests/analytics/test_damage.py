@@ -51,8 +51,15 @@ def say_more_rides(folder: Path) -> None:
     ledger_of(folder).write_text(json.dumps(ledger))
 
 
+def lose_the_newest(folder: Path) -> None:
+    """Its checkpoint is left."""
+    Warehouse(root_of(folder)).tidy()
+    max((folder / "rides" / "_delta_log").glob("*.json")).unlink()
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a night is lost": lambda folder: log_of(folder)[-2].unlink(),
+    "the newest is lost": lose_the_newest,
     "a night is torn": lambda folder: tear(log_of(folder)[-2]),
     # As after a loss of power: the run's row and its ledger can't be there yet.
     "half a commit": lambda folder: next_version(folder).write_bytes(b'{"commitInfo":{"timest'),

@@ -5,17 +5,28 @@ Where they are altered or deleted before a run has read them, only the totals an
 
 import shutil
 
+import pytest
+
+from analytics.steps import RunStep
 from tests.support.attacks import (
+    REMOVE,
+    TOTALS,
     all_have_counted,
+    alter_in_file,
     by_hand,
+    named_ledger,
     settled,
     standing,
     totals_now,
 )
-from tests.support.books import Books
-from tests.support.completed_runs import last_run
+from tests.support.books import MILLIMETRE, Books
+from tests.support.completed_runs import REASON, last_run
+from tests.support.held_out import hold_out
+from tests.support.jobs import approve
+from unified_log.faults import InjectedCrash, crash_at
 
 ALTER = "UPDATE rides SET distance = 1 WHERE id = {}"
+RECOUNT = "UPDATE checkpoints SET recount = {} WHERE kind = 'total'"
 NIGHTS: tuple[dict[str, bool], ...] = ({"full": True}, {})
 
 
@@ -51,6 +62,118 @@ def test_a_reset_takes_in_no_ride_that_nobody_confirms(books: Books) -> None:
     nothing_is_asked_for(books, {"total_held"})
 
 
+def test_new_rides_that_no_total_has_counted_so_are_no_witnesses_once_they_are_put_back(
+    books: Books,
+) -> None:
+    """Or once that is approved: then the totals count them so."""
+    settled(books)
+    [ride] = books.world.send(5)
+    all_have_counted(books)
+    change = "UPDATE rides SET distance = {} WHERE id = {}"
+    by_hand(books.world, change.format(6, ride))
+    for options in NIGHTS:
+        assert books.run(**options).status == "held"
+        assert "total_held" in last_run(books.world).held
+    by_hand(books.world, change.format(5, ride))
+    assert books.run().agrees
+    [ride] = books.world.send(5)
+    all_have_counted(books)
+    by_hand(books.world, change.format(6, ride))
+    assert books.run().status == "held"
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run().resets == [*TOTALS]
+
+
+def test_nor_are_those_that_one_total_contradicts_and_the_other_has_not_counted(
+    books: Books,
+) -> None:
+    """It holds them out, or stands before them. Put back, all agrees."""
+    settled(books)
+    [ride] = books.world.send(5)
+    all_have_counted(books)
+    hold_out(books.world, "consumer0", ride)
+    is_not_taken(books, ride)
+    books.world.send(5)
+    all_have_counted(books)
+    [ride] = books.world.send(5)
+    books.caught_up("consumer1")
+    is_not_taken(books, ride)
+
+
+def is_not_taken(books: Books, ride: int) -> None:
+    """Fails unless the warehouse has nothing of it while it is another than a total has counted."""
+    change = "UPDATE rides SET distance = {} WHERE id = {}"
+    by_hand(books.world, change.format(6, ride))
+    for options in NIGHTS:
+        result = books.run(**options)
+        assert (result.status, result.published) == ("held", False)
+        assert "total_held" in last_run(books.world).held
+    by_hand(books.world, change.format(5, ride))
+    all_have_counted(books)
+    assert books.run().agrees
+
+
+def test_who_is_wrong_alone_keeps_no_ride_out_that_the_other_total_has_counted(
+    books: Books,
+) -> None:
+    """Nor if that one holds out an old ride: then it is no witness for a reset, though."""
+    settled(books)
+    [ride] = books.world.send(5)
+    all_have_counted(books)
+    books.tamper("consumer0", MILLIMETRE)
+    result = books.run()
+    assert (result.published, result.resets) == (True, ["consumer0"])
+    books.caught_up()
+    hold_out(books.world, "consumer1", ride)
+    books.world.send(6)
+    all_have_counted(books)
+    books.tamper("consumer0", MILLIMETRE)
+    result = books.run()
+    assert (result.status, result.published) == ("held", True)
+
+
+def test_no_run_remembers_rides_that_the_warehouse_has_lost(books: Books) -> None:
+    """Its folder comes from a backup, and only Postgres says what was sent since.
+
+    Nor once a run has copied that, even if it has died before it could say so. While the total
+    recounts, nobody contradicts what is copied.
+    """
+    settled(books)
+    by_hand(books.world, REMOVE.replace("%s", "'consumer1'"))
+    shutil.copytree(books.on_disk, books.world.folder / "backup")
+    [ride] = books.world.send(5)
+    all_have_counted(books, "consumer0")
+    assert books.run().agrees
+    shutil.rmtree(books.on_disk)
+    shutil.move(books.world.folder / "backup", books.on_disk)
+    by_hand(books.world, ALTER.format(ride), RECOUNT.format("true"))
+    with pytest.raises(InjectedCrash), crash_at(RunStep.BEFORE_COMMIT):
+        books.run()
+    by_hand(books.world, RECOUNT.format("false"))
+    nothing_is_asked_for(books, {"total_held"})
+
+
+def test_what_a_run_has_seen_that_died_before_it_published_is_no_witness(books: Books) -> None:
+    """Nor once another run has copied these rides from Postgres, which held something else.
+
+    Nobody contradicts them then: the total recounts.
+    """
+    settled(books)
+    by_hand(books.world, REMOVE.replace("%s", "'consumer1'"))
+    [ride] = books.world.send(5)
+    all_have_counted(books, "consumer0")
+    with pytest.raises(InjectedCrash), crash_at(RunStep.AFTER_LEDGER):
+        books.run()
+    alter_in_file(books, 100_004, 2)
+    lengthen = "UPDATE rides SET distance = distance {} 1 WHERE id = 100004"
+    by_hand(books.world, ALTER.format(ride), lengthen.format("+"), RECOUNT.format("true"))
+    assert books.run().published
+    assert last_run(books.world).held == {"rides_undecided"}
+    by_hand(books.world, lengthen.format("-"), RECOUNT.format("false"))
+    assert books.run().resets == []
+    assert last_run(books.world).held == {"total_held", "minutes_held"}
+
+
 def test_a_warehouse_that_is_rebuilt_from_postgres_is_no_witness_of_it(books: Books) -> None:
     settled(books)
     totals = standing(books)[1:]
@@ -75,3 +198,20 @@ def test_where_its_log_is_broken_the_ledger_beside_it_still_says_what_the_rides_
         assert books.run(**options).status == "held"
         assert last_run(books.world).held - {"minutes_held"} == {"rides_changed"}
         assert totals_now(books) == totals
+
+
+def test_what_is_held_stays_so_without_the_ledger(books: Books) -> None:
+    """A metre was moved from a fresh ride to an old one: the totals fit that."""
+    settled(books)
+    [ride] = books.world.send(5)
+    all_have_counted(books)
+    by_hand(
+        books.world,
+        "UPDATE rides SET distance = distance + 1 WHERE id = 100004",
+        f"UPDATE rides SET distance = distance - 1 WHERE id = {ride}",
+    )
+    before = standing(books)
+    assert books.run().status == "held"
+    named_ledger(books)[1].unlink()
+    nothing_is_asked_for(books, {"rides_undecided"})
+    assert standing(books).warehouse[100_004] == before.warehouse[100_004]

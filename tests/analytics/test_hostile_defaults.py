@@ -55,7 +55,7 @@ HOSTILE = {
         "datestyle": "'SQL, MDY'",
         "intervalstyle": "'iso_8601'",
         "plan_cache_mode": "force_generic_plan",
-        "statement_timeout": "'1s'",
+        "statement_timeout": "'5s'",
         "lock_timeout": "'1s'",
         "idle_session_timeout": "'1s'",
         "idle_in_transaction_session_timeout": "'1s'",

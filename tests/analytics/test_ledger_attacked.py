@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from analytics.ledger import Ledger
 from tests.support.attacks import (
     all_have_counted,
+    by_hand,
     delta,
     in_postgres,
     in_warehouse,
@@ -19,6 +20,7 @@ from tests.support.attacks import (
     standing,
 )
 from tests.support.books import Books
+from tests.support.completed_runs import last_run
 from tests.support.jobs import reconcile
 
 HAS_LEDGER = "SELECT count(*) FROM runs WHERE %s = ANY (ledgers)"
@@ -86,3 +88,34 @@ def test_after_an_attack_on_the_ledger_all_is_read_again_and_what_is_right_stays
     assert books.run(check=True).agrees
     assert books.run().status == "agreed"
     assert standing(books) == before
+
+
+# The distances of two rides, one for the other.
+SWAP = """
+    UPDATE rides SET distance = other.distance FROM rides other
+    WHERE (rides.id, other.id) IN (({0}, {1}), ({1}, {0}))
+"""
+
+
+def test_a_ledger_that_the_log_names_no_longer_still_says_what_the_rides_were(
+    books: Books,
+) -> None:
+    """The log is set back by a night, and two rides of that night are swapped: no total knows."""
+    settled(books)
+    swap = SWAP.format(*books.world.send(5, 6))
+    all_have_counted(books)
+    assert books.run().agrees
+    for checkpoint in (books.rides_on_disk / "_delta_log").glob("*checkpoint*"):
+        checkpoint.unlink()
+    named_ledger(books)[0].unlink()
+    by_hand(books.world, swap)
+    before = standing(books)
+    for full in (False, True):
+        assert books.run(full=full).status == "held"
+        assert last_run(books.world).held >= {"rides_undecided"}
+        assert standing(books) == before
+    by_hand(books.world, swap)
+    assert books.run().published
+    assert last_run(books.world).kinds == {"warehouse_changed"}
+    assert in_warehouse(books) == in_postgres(books)
+    assert books.run().agrees

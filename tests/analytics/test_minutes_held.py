@@ -1,43 +1,56 @@
 """Minutes that only Postgres contradicts are held, and found again until somebody has decided."""
 
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from decimal import Decimal
 
+import pytest
+
+from analytics.judged_minutes import _cancel
+from analytics.result import Tally, WrongMinute
 from tests.support.attacks import (
+    BLOCK,
     DELIVERED,
     RECEIPTS_ARE_COMPLETE,
     all_have_counted,
+    alter_in_file,
     by_hand,
+    named_ledger,
     settled,
 )
 from tests.support.books import Books
 from tests.support.completed_runs import REASON, last_run
 from tests.support.jobs import approve
-from tests.support.rollup import exact, hurry, kept, lead
+from tests.support.rollup import exact, hurry, kept, lead, send_at
 
-MOVE_THE_NEWEST = """
-    UPDATE rides SET created_at = created_at - interval '3 days'
-    WHERE id = (SELECT max(id) FROM rides)
-"""
+MOVE_THE_NEWEST = "UPDATE rides SET created_at = {} WHERE id = (SELECT max(id) FROM rides)"
 LENGTHEN_THE_NEWEST_MINUTE = """
     UPDATE ride_minutes SET distance = distance + 1
     WHERE minute = (SELECT max(minute) FROM ride_minutes)
 """
 
+AT = datetime(2026, 3, 1, 10, tzinfo=UTC)
+MINUTE = f"{AT:%Y-%m-%d %H:%M}"
 LENGTHEN_THE_NEWEST_RIDE = """
     UPDATE rides SET distance = distance + 2 WHERE id = (SELECT max(id) FROM rides)
 """
 SHORTEN_IT_AGAIN = LENGTHEN_THE_NEWEST_RIDE.replace("+", "-")
 
 
+@pytest.mark.parametrize("to", ["created_at - interval '3 days'", "'infinity'"])
 def test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minute_unless_approved(
-    books: Books,
+    books: Books, to: str
 ) -> None:
-    """The totals know of no times. The runs after find the same, as long as it is so."""
+    """The totals know of no times. The runs after find the same, as long as it is so.
+
+    A minute that is wrong by itself waits for that, too. No minute has a ride of infinity.
+    """
     settled(books)
-    books.world.send(10, 20, 30)
+    send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE[:-2]}09+00", 30))
     all_have_counted(books)
+    by_hand(books.world, f"UPDATE ride_minutes SET distance = 11 WHERE minute = '{MINUTE}+00'")
     before = kept(books.world)
-    by_hand(books.world, MOVE_THE_NEWEST)
+    by_hand(books.world, MOVE_THE_NEWEST.format(to))
     for _ in range(2):
         result = books.run()
         assert (result.status, result.requested) == ("held", False)
@@ -103,3 +116,49 @@ def test_a_wrong_minute_of_rides_that_are_held_is_found_once_they_were_put_back(
     hurry(lead(books.world))
     assert exact(books.world)
     assert books.run().agrees
+
+
+def test_a_minute_with_a_ride_that_is_held_is_not_computed_anew(books: Books) -> None:
+    """Another of its rides was altered in the warehouse alone, by as many metres."""
+    for _ in range(2):
+        send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE}+00", 20))
+        books.skip_ids(BLOCK - 2)
+    all_have_counted(books)
+    assert books.run().agrees
+    send_at(books.world, (f"{MINUTE[:-2]}07+00", 10))
+    all_have_counted(books)
+    before = kept(books.world)
+    alter_in_file(books, 1, 1)
+    by_hand(books.world, f"UPDATE rides SET distance = distance + 1 WHERE id = {BLOCK + 1}")
+    result = books.run()
+    assert (result.status, result.requested) == ("held", False)
+    assert last_run(books.world).kinds == {"rides_changed", "warehouse_changed"}
+    hurry(lead(books.world))
+    assert kept(books.world) == before
+
+
+def test_no_minute_is_computed_anew_where_all_totals_are_off_by_the_same(books: Books) -> None:
+    """Postgres and the warehouse were altered alike, and the ledger is gone."""
+    settled(books)
+    before = kept(books.world)
+    named_ledger(books)[1].unlink()
+    alter_in_file(books, BLOCK + 4, 1)
+    by_hand(books.world, f"UPDATE rides SET distance = distance + 1 WHERE id = {BLOCK + 4}")
+    result = books.run()
+    assert (result.status, result.requested) == ("held", False)
+    assert last_run(books.world).held == {"total_held", "minutes_held"}
+    hurry(lead(books.world))
+    assert kept(books.world) == before
+
+
+def test_of_many_minutes_that_are_off_alike_not_all_sums_are_looked_at() -> None:
+    """That would take minutes, or hours; and of a dozen, whatever they are, it takes no time."""
+
+    def off(rides: int, metres: int) -> WrongMinute:
+        return WrongMinute(AT, Tally(9 + rides, Decimal(9 + metres)), Tally(9, Decimal(9)), 1)
+
+    assert _cancel([off(-1, -1)] * 20_000 + [off(1, 2)])
+    assert not _cancel([off(-1, -1)] * 20_000)
+    dozen = [off((-1) ** number, (-2) ** number) for number in range(12)]
+    assert not _cancel([*dozen, off(3, 1)])
+    assert _cancel([*dozen, off(-1, -4)])

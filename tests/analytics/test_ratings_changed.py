@@ -2,8 +2,9 @@
 
 import pytest
 
+from analytics import rotation
 from consumers.ratings.stars import Stars
-from tests.support.attacks import BLOCK, by_hand
+from tests.support.attacks import BLOCK, by_hand, named_ledger
 from tests.support.books import Books
 from tests.support.completed_runs import REASON, last_run
 from tests.support.entries import RATE
@@ -12,6 +13,12 @@ from tests.support.world import drain
 from unified_log.readers.reader import Reader
 
 ALTER_A_STAR = "UPDATE ratings SET stars = 1 WHERE stars = 5"
+A_STAR_TOO_MANY = "UPDATE rating_sums SET stars = stars + 1 WHERE name = 'ratings1'"
+# From one block to another: there are as many as before.
+MOVE_A_STAR = """
+    UPDATE ratings SET stars = CASE stars WHEN 5 THEN 4 ELSE 3 END WHERE stars IN (5, 2)
+"""
+ADD_A_STAR = "INSERT INTO ratings (id, ride_id, stars) OVERRIDING SYSTEM VALUE VALUES (%s, %s, 2)"
 ASKED_TO_RECOUNT = "SELECT count(*) FROM checkpoints WHERE recount"
 
 
@@ -27,11 +34,12 @@ def consumer(books: Books, name: str = "ratings0") -> "Reader[Stars]":
 
 
 def counted(books: Books, *, block_is_full: bool) -> "Reader[Stars]":
-    """A consumer that has counted ratings, with which a run agrees."""
+    """A consumer that has counted ratings, with which a run agrees; a ride came after them."""
     rate(books, 5, 4, 3)
     if block_is_full:
         books.skip_ids(BLOCK)
         rate(books, 2)
+    books.world.send(1)
     reader = consumer(books)
     reader.run_once()
     assert books.run().agrees
@@ -43,31 +51,94 @@ def sums(reader: "Reader[Stars]") -> tuple[int, int]:
     return reader.handler.ratings, reader.handler.stars
 
 
-@pytest.mark.parametrize("block_is_full", [False, True], ids=["newest", "full"])
+@pytest.mark.parametrize(
+    ("change", "off", "block_is_full"),
+    [(ALTER_A_STAR, -4, False), (ALTER_A_STAR, -4, True), (MOVE_A_STAR, 0, True)],
+    ids=["newest", "full", "moved"],
+)
 def test_a_star_that_was_altered_in_postgres_resets_nobody_until_that_is_approved(
-    books: Books, *, block_is_full: bool
+    books: Books, change: str, off: int, *, block_is_full: bool
 ) -> None:
-    """The ledger has these sums from then on."""
+    """The ledger has these sums from then on. Who is wrong by itself waits for that, too."""
     reader = counted(books, block_is_full=block_is_full)
+    other = consumer(books, "ratings1")
     ratings, stars = sums(reader)
-    by_hand(books.world, ALTER_A_STAR)
+    assert sums(other) == (ratings, stars)
+    by_hand(books.world, change, A_STAR_TOO_MANY)
     for full in (True, False):
         assert books.run(full=full).status == "held"
-        assert last_run(books.world).held == {"ratings_changed"}
+        assert last_run(books.world).held == {"ratings_changed", "ratings_held"}
         assert books.world.value(ASKED_TO_RECOUNT) == 0
         assert sums(reader) == (ratings, stars)
-    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    number = last_run(books.world).id
+    refused = approve(books.world, number, "--put-back")
+    assert (refused.status, refused.said) == (2, "")
+    assert refused.wrong.startswith(f"not printed: run {number} holds no rides; nobody has kept")
+    assert approve(books.world, number, *REASON).status == 0
     assert books.run().approval
-    assert sums(reader) == (ratings, stars - 4)
+    assert sums(reader) == sums(other) == (ratings, stars + off)
     assert books.run(full=block_is_full).status == "agreed"
 
 
-def test_a_consumer_that_stands_below_a_changed_block_says_nothing_of_it(books: Books) -> None:
-    """Up to where it stands, the table is right in any case."""
-    reader = counted(books, block_is_full=True)
-    before = sums(reader)
-    by_hand(books.world, ALTER_A_STAR)
-    consumer(books, "new")
+def test_statements_that_put_rides_back_say_that_none_is_for_ratings(books: Books) -> None:
+    counted(books, block_is_full=False)
+    by_hand(books.world, ALTER_A_STAR, "UPDATE rides SET distance = distance + 1 WHERE id = 1")
     assert books.run().status == "held"
-    assert last_run(books.world).held == {"ratings_changed"}
+    printed = approve(books.world, last_run(books.world).id, "--put-back")
+    assert (printed.status, printed.wrong, printed.said.count("UPDATE")) == (0, "", 1)
+    assert printed.said.splitlines()[-1].startswith("-- the ratings 1 to ")
+
+
+def test_a_star_that_a_run_has_found_altered_is_found_by_the_next_one(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although its block would not be read again yet."""
+    monkeypatch.setattr(rotation, "AT_RANDOM", 0)
+    reader = counted(books, block_is_full=True)
+    books.skip_ids(BLOCK)
+    rate(books, 1)
+    sums(reader)
+    assert books.run().agrees
+    by_hand(books.world, "UPDATE ratings SET stars = 3 WHERE stars = 2")
+    for full in (True, False, False):
+        assert books.run(full=full).status == "held"
+        assert last_run(books.world).held == {"ratings_changed"}
+
+
+def test_without_the_ledger_no_run_remembers_ratings(books: Books) -> None:
+    """There is no warehouse of them."""
+    reader = counted(books, block_is_full=False)
+    before = sums(reader)
+    named_ledger(books)[1].unlink()
+    by_hand(books.world, ALTER_A_STAR)
+    assert books.run().status == "held"
+    assert last_run(books.world).held == {"ratings_held"}
     assert sums(reader) == before
+
+
+def test_new_ratings_that_nobody_has_counted_so_are_not_in_the_ledger(books: Books) -> None:
+    """Once they are put back, all agrees."""
+    reader = counted(books, block_is_full=False)
+    rate(books, 5)
+    sums(reader)
+    for stars, status in ((1, "held"), (5, "agreed")):
+        change = f"UPDATE ratings SET stars = {stars} WHERE id = (SELECT max(id) FROM ratings)"
+        by_hand(books.world, change)
+        assert books.run().status == status
+
+
+def test_a_rating_that_was_added_where_no_block_has_any_is_found_and_counted(books: Books) -> None:
+    """Else who recounts it would be wrong for ever."""
+    reader = counted(books, block_is_full=True)
+    [ride] = books.world.send(1)
+    books.skip_ids(3 * BLOCK)
+    rate(books, 1)
+    ratings, stars = sums(reader)
+    assert books.run().agrees
+    books.world.connection.execute(ADD_A_STAR, [2 * BLOCK + 7, ride])
+    assert books.run().status == "held"
+    assert last_run(books.world).held == {"records_missing", "ratings_changed"}
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run().approval
+    assert sums(reader) == (ratings + 1, stars + 2)
+    assert books.run().agrees

@@ -63,3 +63,17 @@ def test_what_is_missing_is_asked_for_while_rides_are_held(delivered: Books) -> 
     assert result.status == "held"
     assert result.receipts == ReceiptsVerdict(upto=4, rides=1, missing=WrongRides(1, (4,)))
     assert (result.requested, delivered.world.value(SET_BACKS)) == (True, 1)
+
+
+def test_what_a_full_run_has_missed_while_rides_are_held_is_missed_until_it_is_there(
+    delivered: Books,
+) -> None:
+    change = "UPDATE rides SET distance = %s WHERE id = 1"
+    delivered.world.connection.execute(change, [7])
+    for full in (True, False, False):
+        result = delivered.run(full=full)
+        assert (result.status, result.requested) == ("held", False)
+        assert result.receipts == ReceiptsVerdict(upto=3, rides=3, missing=WrongRides(1, (2,)))
+    delivered.world.connection.execute(change, [1])
+    result = delivered.run()
+    assert (result.status, result.requested) == ("wrong", True)

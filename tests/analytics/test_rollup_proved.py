@@ -14,11 +14,11 @@ MINUTES = [MINUTE + timedelta(minutes=number) for number in range(10)]
 SURPLUS = datetime(2026, 3, 1, 11, 30, tzinfo=UTC)
 OLD = datetime(2025, 1, 1, tzinfo=UTC)
 CHANGE = "UPDATE ride_minutes SET {} WHERE minute = %s"
-# What is done to a minute, and what it then has.
+# What is done to a minute, and what it then has. Nothing cancels.
 WRONG = {
     "a millimetre more": ("distance = distance + 0.001", tally(2, Decimal("3.001"))),
-    "a millimetre less": ("distance = distance - 0.001", tally(2, Decimal("2.999"))),
-    "a ride more": ("rides = rides + 1", tally(3, 3)),
+    "two millimetres less": ("distance = distance - 0.002", tally(2, Decimal("2.998"))),
+    "two rides more": ("rides = rides + 2", tally(4, 3)),
     "labelled with a ride to come": ("rides = 1, upto = 1e12", tally(1, 3)),
 }
 

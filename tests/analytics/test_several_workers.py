@@ -25,18 +25,20 @@ from tests.support.books import MILLIMETRE, Books
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.object_stores import root_of
 from tests.support.world import World, eventually
+from unified_log.database import one_row
 
 WORKERS = "local-cluster[2,1,1024]"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 RIDES = 220_000  # three tasks, two at a time
 SHORT = RIDES * 2 // 3  # where a total stands that is wrong
 EVERY_HALF_SECOND = "timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'"
-# The statement of a task that reads or counts its range, and whether it waits for a lock.
-READING = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE application_name = 'reconciler'
-    AND (query LIKE '%%millimetres%%' OR query LIKE '%%log_records WHERE id >%%')
-    AND state = 'active' AND (wait_event_type IS NOT DISTINCT FROM 'Lock') = %s
+# How many of the run's sessions wait for a lock: those of tasks that read or count, and others.
+WAITING = """
+    SELECT count(*) FILTER (WHERE is_task), count(*) FILTER (WHERE NOT is_task)
+    FROM pg_stat_activity, LATERAL (SELECT
+        query LIKE '%millimetres%' OR query LIKE '%log_records WHERE id >%' AS is_task
+    ) what
+    WHERE application_name = 'reconciler' AND state = 'active' AND wait_event_type = 'Lock'
 """
 # No task begins before both are there: one that starts late would find nothing left to read.
 BOTH_WORKERS = {
@@ -116,14 +118,25 @@ def executors(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 def kill_a_worker(world: World, job: subprocess.Popen[bytes]) -> None:
-    """While its task reads, and others have yet to begin: no task can end until then."""
-    eventually(lambda: world.value(READING, False), "a task that reads", SPARK_PATIENCE)
-    with world.connect().transaction() as held:
-        held.connection.execute("LOCK TABLE rides IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: world.value(READING, True) == 2, "a task on each worker", SPARK_PATIENCE)
-        first, _second = executors(job)
-        first.kill()
-        first.wait()
+    """While a task of each reads, and others have yet to begin: no task can end until then.
+
+    Whatever the driver reads before is let by, one statement after the other.
+    """
+    holding = world.connect()
+
+    def waiting() -> tuple[int, int] | None:
+        tasks, others = one_row(world.connection.execute(WAITING))
+        return (tasks, others) if tasks == 2 or (others and not tasks) else None
+
+    while True:
+        with holding.transaction():
+            holding.execute("LOCK TABLE rides IN ACCESS EXCLUSIVE MODE")
+            tasks, _ = eventually(waiting, "a task on each worker", SPARK_PATIENCE)
+            if tasks:
+                first, _second = executors(job)
+                first.kill()
+                first.wait()
+                return
 
 
 @pytest.mark.usefixtures("java")

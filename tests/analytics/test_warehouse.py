@@ -19,10 +19,13 @@ from tests.support.world import drain
 from unified_log.errors import Unavailable
 from unified_log.faults import InjectedCrash, crash_at, listening
 
-# Each step, and the options of the run that is killed there.
-KILLS: list[tuple[RunStep, list[str]]] = [
-    *((step, []) for step in RunStep if step is not RunStep.PUT_ASIDE),
-    (RunStep.BEFORE_COMMIT, ["--full"]),
+# Where runs are killed, one after the other, until one ends well; and their options. As long as
+# nothing is published, they leave what no log names.
+UNPUBLISHED = [RunStep.AFTER_FREEZE, RunStep.AFTER_EXTRACT, RunStep.BEFORE_PUBLISH]
+KILLS: list[tuple[list[RunStep], list[str]]] = [
+    (UNPUBLISHED, []),
+    *(([step], []) for step in RunStep if step not in (RunStep.PUT_ASIDE, *UNPUBLISHED)),
+    ([RunStep.BEFORE_COMMIT], ["--full"]),
 ]
 
 
@@ -42,17 +45,18 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.follow()
     emitted = int(bool(books.run().resets))
-    for step, options in KILLS:
+    for steps, options in KILLS:
         books.world.send("10.001", "20.002")
         books.follow()
-        kill(books, step, *options)
+        for step in steps:
+            kill(books, step, *options)
         books.world.send("30.003")
         books.follow()
         result = books.run()
-        assert books.in_warehouse() == books.in_postgres(), step
+        assert books.in_warehouse() == books.in_postgres(), steps
         assert result.total.distance == exact(books.world, result.position)
         assert [c.drift for c in result.consumers] == [MILLIMETRE, 0]
-        emitted += 2 if step is RunStep.AFTER_COMMIT else 1
+        emitted += 2 if RunStep.AFTER_COMMIT in steps else 1
         for table in ("reconciliations", "resets"):
             assert books.world.value(f"SELECT count(*) FROM {table}") == emitted
     assert books.caught_up() == books.world.truth
@@ -140,6 +144,23 @@ def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:
         with pytest.raises(Unavailable, match=f"Spark read {read} rides where Postgres has {was}"):
             books.job(change).run_once()
         assert books.in_warehouse() == (0, 0, Decimal(0))
+
+
+def test_what_a_full_run_reads_twice_must_be_the_same(books: Books) -> None:
+    """Somebody puts a ride right meanwhile: the warehouse has that already."""
+    books.world.send(1, 2, 3)
+    books.run()
+    before = books.in_warehouse()
+    alter = "UPDATE rides SET distance = 3 - distance WHERE id = 1"
+    books.world.connection.execute(alter)
+
+    def meanwhile(step: object) -> None:
+        if step is RunStep.AFTER_EXTRACT:
+            books.world.connection.execute(alter)
+
+    with pytest.raises(Unavailable, match="were changed"), listening(meanwhile):
+        books.run(full=True)
+    assert books.in_warehouse() == before
 
 
 def test_who_has_lost_the_lock_publishes_nothing(books: Books) -> None:

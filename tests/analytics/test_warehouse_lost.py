@@ -1,7 +1,9 @@
 """What was changed in Postgres is held as well where the warehouse can't be read, or is gone."""
 
 import shutil
+from dataclasses import replace
 
+from analytics.evidence import Known
 from tests.support.attacks import (
     all_have_counted,
     by_hand,
@@ -36,13 +38,17 @@ def garble_the_newest_file(books: Books) -> None:
 def test_rides_that_are_held_stay_so_without_a_warehouse_until_they_are_approved(
     books: Books,
 ) -> None:
-    """A full run that can't read a file, or misses one, compares Postgres with the ledger.
+    """A full run without the log, or a file, compares Postgres with the ledger.
 
     It replaces nothing: the files that are left have the rides as they were.
     """
     settled(books)
+    by_hand(books.world, SWAP, "DELETE FROM receipts WHERE ride_id = 100007")
     before, files = totals_now(books), books.warehouse.table.files()
-    by_hand(books.world, SWAP)
+    log, aside = (books.rides_on_disk / name for name in ("_delta_log", "_broken"))
+    log.rename(aside)
+    is_held(books, full=True)
+    aside.rename(log)
     for damage in (garble_the_newest_file, lose_the_newest_file):
         damage(books)
         is_held(books, full=True)
@@ -51,11 +57,18 @@ def test_rides_that_are_held_stay_so_without_a_warehouse_until_they_are_approved
     shutil.rmtree(books.on_disk)
     for full in (False, True):
         is_held(books, full=full)
+    assert totals_now(books) == before, "nor is a receipt delivered again"
     assert approve(books.world, last_run(books.world).id, *REASON).status == 0
     assert books.run().published
     assert in_warehouse(books) == in_postgres(books)
     all_have_counted(books)
     assert books.run().status == "agreed"
+
+
+def test_nobody_remembers_what_neither_the_files_nor_the_ledger_say() -> None:
+    known = Known(is_witness=True, extent=7)
+    assert known.remembers == 7
+    assert replace(known, is_witness=False).remembers == 0
 
 
 def is_held(books: Books, *, full: bool) -> None:

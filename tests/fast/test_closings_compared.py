@@ -20,6 +20,7 @@ from analytics.balances import (
     number_in,
 )
 from analytics.closings import Row
+from analytics.findings import CLOSING_CHANGED, CLOSING_WRONG
 from analytics.ledger import Closing
 from analytics.look import Look
 from tests.support.copies import Ride, ledger_of, looks_at, rides
@@ -109,25 +110,35 @@ def test_those_above_held_rides_wait_for_them() -> None:
 
 ROWS = [closed(1, 2), closed(2, 100_001), closed(3, 200_001)]
 REOPENED = closed(3, 200_001, reopened=True)
+OTHER = ROWS[1].closing
+BROKEN = [
+    ROWS[0],
+    ROWS[1]._replace(closing=msgspec.structs.replace(OTHER, rides=7), has_its_hash=False),
+    ROWS[2],
+]
 
 
 @pytest.mark.parametrize(
-    ("rows", "known", "outcomes", "about"),
+    ("rows", "known", "outcomes", "about", "may_be_approved"),
     [
-        ([ROWS[0], ROWS[1]._replace(has_its_hash=False), ROWS[2]], [], 1, "2 was altered"),
-        ([ROWS[0], ROWS[1]._replace(previous="another"), ROWS[2]], [], 1, "2 does not follow"),
-        ([ROWS[0], ROWS[2]], [], 1, "3 does not follow"),
-        ([ROWS[0], closed(2, 100_001, hash="another")], ROWS[:2], 1, "2 is another one"),
-        (ROWS[:2], ROWS, None, "3 is gone"),
-        (ROWS, [*ROWS[:2], REOPENED], 2, "3 was reopened, and says so no longer"),
+        (BROKEN, ROWS, 1, "2 was altered", False),
+        ([ROWS[0], ROWS[1]._replace(previous="another"), ROWS[2]], [], 1, "2 does not", False),
+        ([ROWS[0], ROWS[2]], [], 1, "3 does not follow", False),
+        ([ROWS[0], closed(2, 100_001, hash="another")], ROWS[:2], 1, "2 is another one", True),
+        (ROWS[:2], ROWS, None, "3 is gone", True),
+        (ROWS, [*ROWS[:2], REOPENED], 2, "3 was reopened, and says so no longer", True),
     ],
 )
 def test_a_row_that_is_not_what_it_was_is_held(
-    rows: list[Row], known: list[Row], outcomes: int | None, about: str
+    rows: list[Row], known: list[Row], outcomes: int | None, about: str, *, may_be_approved: bool
 ) -> None:
+    """No approval makes a row what it does not say itself."""
     balances = compared(rows, [row.closing for row in known])
     told, [said] = outcome(balances)
     assert said.startswith(f"closing {about}")
+    assert outcome(balances, approved=True)[1] == ([] if may_be_approved else [said])
+    [finding] = balances.compared(LEDGER, [], approved=False)[1]
+    assert finding.kind == (CLOSING_CHANGED if may_be_approved else CLOSING_WRONG)
     expected = [AGREES] * len(rows)
     if outcomes is not None:
         expected[outcomes] = ALTERED
@@ -167,6 +178,11 @@ def test_the_newest_is_the_one_with_the_highest_position() -> None:
     rows = [closed(1, 200_001), *(closed(number, 2) for number in range(2, 21))]
     assert closings.newest(rows) == rows[0].closing
     assert compared(rows).chosen(200_001, [], random.Random(1))[-1] == rows[0].closing
+
+
+def test_no_approval_puts_a_row_that_was_altered_into_the_ledger() -> None:
+    known = [row.closing for row in ROWS]
+    assert compared(BROKEN, known).carried(approved=True) == known
 
 
 def test_the_ledger_carries_each_as_it_was_first_seen() -> None:

@@ -104,6 +104,19 @@ def test_a_part_replaces_its_own_rows_alone(page: Path) -> None:
     assert twice.endswith("<!--end-->\nBy hand, too.\n")
 
 
+def test_a_part_that_waits_in_vain_says_so_and_keeps_its_older_figures(
+    page: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def waits(_: object) -> list[Figure]:
+        raise TimeoutError("the fleet does not become idle")
+
+    assert benchmarks.run("slow", lambda _: [figure(1)])
+    once = page.read_text()
+    assert not benchmarks.run("slow", waits)
+    assert capfd.readouterr().err.endswith("\nslow: the fleet does not become idle\n")
+    assert page.read_text() == once
+
+
 def test_the_machine_stands_once_and_a_part_that_was_measured_on_another_names_it(
     page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

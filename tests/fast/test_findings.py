@@ -6,7 +6,8 @@ import pytest
 
 from analytics import findings
 from analytics.findings import PART, Finding, digest, verdicts
-from analytics.result import Compared
+from analytics.result import Compared, ReceiptsVerdict, WrongRides
+from analytics.rows import NAMED
 from tests.support.copies import ledger_of, looks_at, rides
 
 HELD = Finding(findings.RIDES_CHANGED, "ride 7 was changed", True, "7", 0, 9, 1)
@@ -49,6 +50,15 @@ def test_what_is_found_of_rides_stays_the_same_while_the_log_goes_on() -> None:
     assert found([1, 2, 3, 4], {2: 9}, 4) == first
     assert found([1, 2, 3], {2: 8}, 3) != first
     assert found([1, 2, 3], {2: 9, 3: 9}, 3) != first
+
+
+def test_receipts_that_are_missing_beside_those_that_are_named_are_another_finding() -> None:
+    def key(missing: int) -> str:
+        verdict = ReceiptsVerdict(missing=WrongRides(missing, tuple(range(1, NAMED + 1))))
+        [found] = findings.of_proofs(verdict, None, held=True)
+        return found.key
+
+    assert key(NAMED + 1) != key(NAMED + 2)
 
 
 def test_a_total_is_found_to_be_off_by_the_same_wherever_it_has_come_to() -> None:

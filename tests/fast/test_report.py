@@ -108,7 +108,7 @@ def test_what_is_repaired_needs_nobodys_approval(told: Callable[[Result], str]) 
     assert "the warehouse was changed: ride 7" in said
     assert "approve" not in said
     held = replace(MISMATCHED, run=None, findings=[without_rides(RIDES_CHANGED)])
-    assert "python -m analytics.approve RUN --reason '...'" in told(held)
+    assert "analytics.approve RUN --reason '...'  # of a run without --check" in told(held)
     assert "--put-back" not in told(held)
     said = told(replace(held, published=True))
     assert "Nothing that is held was changed. Find out who did this. Then,\n" in said

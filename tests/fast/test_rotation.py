@@ -62,6 +62,15 @@ def test_blocks_of_which_something_was_found_take_nobody_elses_turn() -> None:
     assert all(block.looked_at > START for block in known.blocks[3:])
 
 
+def test_a_clock_that_was_ahead_takes_no_block_out_of_the_rotation() -> None:
+    known = ledger(*[100] * 40)
+    known = looked_at(known, known.blocks[:30], START + 365 * DAY).looked_at_by(START)
+    for night in range(1, 31):
+        due = chosen(known, [], [], 1.0, 30, Blind())
+        known = looked_at(known, due, START + night * DAY)
+    assert all(START < block.looked_at <= START + 30 * DAY for block in known.blocks)
+
+
 @pytest.mark.parametrize("share", [1 / MOST, 0.5, 30.0])
 def test_at_most_a_tenth_of_all_rides_is_due_however_long_the_last_run_is_ago(
     share: float,

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.pieces import BLOCK
+from analytics.result import Compared
 from analytics.votes import (
     Counted,
     Right,
@@ -20,6 +21,7 @@ from analytics.votes import (
     by_ledger,
     confirmed_upto,
     decide,
+    denied,
     may_be_reset,
 )
 from tests.support.copies import Ride, cut, ledger_of, looks_at, one_by_one, rides
@@ -124,6 +126,14 @@ def test_a_total_below_a_block_says_nothing_of_it() -> None:
         assert decide(looks, {}, [total], sums) == {0: BOTH, BLOCK: right}
 
 
+def test_a_total_below_the_first_ride_has_counted_none() -> None:
+    """As one of a cell does that has not begun, whether or not a run has looked at its block."""
+    of = [Ride(7, Decimal(2))]
+    ledger = ledger_of(of, BLOCK)
+    for looks in ([], looks_at(ledger, of, of, [6])):
+        assert [Sums(ledger, [], looks).upto(place).rides for place in (6, 7)] == [0, 1]
+
+
 def test_a_change_of_fresh_rides_hides_none_of_old_ones() -> None:
     """The ledger knows what the old ones were, and nobody but Postgres has the fresh ones."""
     taken, in_postgres = rides(*TRUE, 2), rides(*WRONG, 1)
@@ -189,6 +199,10 @@ def a_total(position: int, rides_off: int = 0, off: int = 0) -> Counted:
     return Counted(position, (rides_off, Decimal(off)), position)
 
 
+def compared(position: int, off: int = 0) -> Compared:
+    return Compared("a", position, Decimal(off), Decimal(0))
+
+
 RIGHT = a_total(20)
 
 
@@ -216,6 +230,24 @@ def test_a_total_is_reset_only_if_a_second_witness_confirms_that(
     counted: list[Counted], proven: int, may: bool
 ) -> None:
     assert may_be_reset(counted, confirmed_upto(counted, proven))[0] is may
+
+
+@pytest.mark.parametrize(
+    ("counted", "is_denied"),
+    [
+        ([compared(21, off=1)], True),
+        ([compared(22), compared(21, off=1)], True),
+        ([compared(21)], False),
+        ([compared(20, off=1)], False),  # it has counted none of them
+        ([compared(21)._replace(stray=True)], False),  # it has counted what there is not
+        ([compared(21, off=1)._replace(recounts=True)], False),
+        ([], False),
+    ],
+)
+def test_rides_after_20_are_denied_where_somebody_has_counted_others(
+    counted: list[Compared], is_denied: bool
+) -> None:
+    assert denied(counted, 20) is is_denied
 
 
 @always

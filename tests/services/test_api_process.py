@@ -2,27 +2,39 @@
 
 import json
 import socket
+from collections.abc import Iterator
 
 import psutil
+import pytest
 
 from tests.support import plain_http
 from tests.support.api import FORM, JSON, Api, ask, statuses
 from tests.support.world import World, eventually
 
 
-def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api, world: World) -> None:
+@pytest.fixture(scope="module")
+def live(module_world: World) -> Iterator[Api]:
+    """One for the tests that leave it as it was."""
+    api = Api(module_world)
+    yield api
+    api.client.close()
+
+
+def test_a_client_that_breaks_off_and_still_listens_is_told_so(
+    live: Api, module_world: World
+) -> None:
     """And not that its distance is missing: the server hands over nothing of half a body."""
     for head, body in ((FORM, b"distance=53"), (JSON, b'{"distance": 53}')):
         half = head + b"Content-Length: 99\r\n\r\n" + body
-        answer = ask(api.port, half, half_close=True)
+        answer = ask(live.port, half, half_close=True)
         assert statuses(answer) == [400]
         assert b"the body is shorter than its Content-Length" in answer
-    assert world.truth == (world.start, 0)
+    assert module_world.truth == (module_world.start, 0)
 
 
-def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: World) -> None:
-    for environment in ({"API_PORT": str(api.port)}, {"API_HOST": "192.0.2.1"}):
-        second = world.service("api", **environment)
+def test_a_taken_port_and_a_bad_address_are_one_clear_line(live: Api, module_world: World) -> None:
+    for environment in ({"API_PORT": str(live.port)}, {"API_HOST": "192.0.2.1"}):
+        second = module_world.service("api", **environment)
         assert second.process.wait(30) == 1
         [line] = second.output.read_text().splitlines()
         assert line.startswith("can't listen on ")
@@ -71,8 +83,8 @@ def test_idle_and_slow_clients_starve_nobody(world: World) -> None:
         client.close()
 
 
-def test_it_listens_on_loopback_unless_told_otherwise(api: Api) -> None:
-    workers = psutil.Process(api.service.process.pid).children(recursive=True)
+def test_it_listens_on_loopback_unless_told_otherwise(live: Api) -> None:
+    workers = psutil.Process(live.service.process.pid).children(recursive=True)
     sockets = [socket for worker in workers for socket in worker.net_connections("tcp")]
     listening = {socket.laddr for socket in sockets if socket.status == psutil.CONN_LISTEN}
-    assert listening == {("127.0.0.1", api.port)}
+    assert listening == {("127.0.0.1", live.port)}

@@ -85,15 +85,6 @@ class InterruptedConnection(psycopg.Connection):
         return super().execute(*arguments, **options)
 
 
-def test_an_unrelated_long_transaction_does_not_hold_the_log_back(world: World) -> None:
-    world.connection.execute("CREATE TABLE elsewhere (n int)")
-    with transaction(world) as unrelated:
-        unrelated.execute("INSERT INTO elsewhere VALUES (1)")  # it has a transaction id
-        unrelated.execute("SELECT count(*) FROM rides")  # and has read, not written, rides
-        world.take(5)
-        assert drain(world.streamer()) == 1
-
-
 def test_a_writer_in_a_copy_of_the_database_is_not_waited_for(
     world: World, postgres: Postgres, redis: Redis, tmp_path: Path
 ) -> None:
@@ -138,18 +129,6 @@ def test_a_batch_ends_with_what_is_settled(world: World) -> None:
         slow.commit()
     assert drain(streamer) == 2
     assert [record.id for record in world.records()] == ids
-
-
-def test_a_prepared_transaction_is_waited_for(world: World) -> None:
-    streamer = world.streamer()
-    with transaction(world) as session:
-        session.tpc_begin("ride")
-        take(session, 1)
-        session.tpc_prepare()
-        world.take(2)
-        assert drain(streamer) == 0
-        session.tpc_commit()
-    assert drain(streamer) == 2
 
 
 def test_the_wait_names_the_session_it_is_for(

@@ -85,7 +85,7 @@ def empty(
         yield world
 
 
-@pytest.mark.parametrize("cell", [0, 7, 89])
+@pytest.mark.parametrize("cell", [0, 89])
 def test_a_cells_ids_and_all_who_follow_them_begin_at_its_number(empty: World, cell: int) -> None:
     upgrade(empty.postgres_url, cell)
     start = cell * 10**14
@@ -110,18 +110,15 @@ def test_a_cell_refuses_a_ride_past_its_last_id(empty: World) -> None:
         empty.take(1)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_the_number_of_a_cell_is_never_changed(world: World) -> None:
+    for change in (
         "UPDATE cell SET number = 8",
         "DELETE FROM cell",
         "TRUNCATE cell",
         "INSERT INTO cell VALUES (true, 8)",
-    ],
-)
-def test_the_number_of_a_cell_is_never_changed(world: World, change: str) -> None:
-    with pytest.raises(psycopg.errors.IntegrityError):
-        world.connection.execute(change)
+    ):
+        with pytest.raises(psycopg.errors.IntegrityError):
+            world.connection.execute(change)
 
 
 def test_a_process_that_is_told_another_number_refuses_in_one_sentence(empty: World) -> None:
@@ -196,8 +193,8 @@ def test_a_cells_first_ids_cost_as_little_as_those_from_1_on(two_cells: list[Wor
             connection.execute(options)
             with connection.transaction():
                 ranges = cut_into_ranges(connection, 0, last, parallelism=1)
-                verdict = receipts.prove(connection, Proved(), Random(1))
-                again = receipts.prove(connection, verdict.proved, Random(1))
+                verdict = receipts.prove(connection, Proved(), last, Random(1))
+                again = receipts.prove(connection, verdict.proved, last, Random(1))
                 [rows] = one_row(connection.execute(ROWS_READ))
         assert verdict.agrees
         assert verdict.rides == 20_000

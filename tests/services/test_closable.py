@@ -28,6 +28,12 @@ BELOW = {
     "UPDATE receipts_state SET inbox_to = 10, complete_to = %s": "the receipts' complete_to",
     "UPDATE rollup_state SET complete_to = %s": "the rollup's complete_to",
 }
+# Readers that are past it, and watermarks.
+PUT_BACK = (
+    "UPDATE checkpoints SET position = 10",
+    "UPDATE receipts_state SET inbox_to = 10, complete_to = 10",
+    "UPDATE rollup_state SET complete_to = 10",
+)
 
 
 @pytest.fixture
@@ -38,20 +44,22 @@ def ready(world: World) -> World:
     world.connection.execute(
         "INSERT INTO checkpoints (kind, name, position) VALUES ('rollup', 'rollup', 10)"
     )
-    world.connection.execute("UPDATE rollup_state SET complete_to = 10")
-    world.connection.execute("UPDATE receipts_state SET inbox_to = 10, complete_to = 10")
+    for statement in PUT_BACK:
+        world.connection.execute(statement)
     return world
 
 
-@pytest.mark.parametrize("who", BELOW)
-def test_nothing_is_closed_past_a_reader_or_a_watermark(ready: World, who: str) -> None:
+def test_nothing_is_closed_past_a_reader_or_a_watermark(ready: World) -> None:
     connection = ready.connection
     closable.require_past(connection, freeze(connection), 10)
-    connection.execute(who.encode(), [9])
-    said = f"^{BELOW[who]} stands at position 9, and this would be up to 10$"
-    with pytest.raises(Unavailable, match=said):
-        closable.require_past(connection, freeze(connection), 10)
-    closable.require_past(connection, freeze(connection), 9)
+    for statement, who in BELOW.items():
+        connection.execute(statement.encode(), [9])
+        said = f"^{who} stands at position 9, and this would be up to 10$"
+        with pytest.raises(Unavailable, match=said):
+            closable.require_past(connection, freeze(connection), 10)
+        closable.require_past(connection, freeze(connection), 9)
+        for put_back in PUT_BACK:
+            connection.execute(put_back)
 
 
 def test_without_a_rollup_or_receipts_nobody_waits_for_them(ready: World) -> None:
@@ -63,6 +71,22 @@ def test_without_a_rollup_or_receipts_nobody_waits_for_them(ready: World) -> Non
         "INSERT INTO removed_readers (kind, name, position) VALUES ('receipts', 'all', 0)"
     )
     closable.require_past(connection, freeze(connection), 10)
+
+
+def test_nothing_is_closed_that_the_last_run_has_compared_no_total_with(world: World) -> None:
+    """Of two totals one is enough; and where there is none, nobody is waited for."""
+    readers = []
+    for kind, position in (("ratings", 5), ("total", 8), ("total", 10)):
+        world.connection.execute(RUN, ["agreed", "[]"])
+        readers.append(f'{{"kind": "{kind}", "name": "{position}", "position": {position}}}')
+        world.connection.execute("UPDATE runs SET readers = %s", [f"[{', '.join(readers)}]"])
+        last = closable.require_agreement(world.connection)
+        if position == 8:
+            said = "run 2 has compared totals up to position 8, and this would be up to 10: "
+            with pytest.raises(Unavailable, match=said):
+                closable.require_counted(last, 10)
+        else:
+            closable.require_counted(last, 10)
 
 
 def test_the_last_run_that_completed_must_have_found_nothing(world: World) -> None:
@@ -96,14 +120,18 @@ def test_a_period_follows_the_last_one_that_is_not_reopened(ready: World) -> Non
         close(ready, position)
     ready.connection.execute("SELECT reopen_closings(6)")
     rows = closings.read(ready.connection)
-    closable.require_next(rows, 6)
+    known = [each.closing for each in rows]
+    closable.require_next(rows, known, 6)
     for position in (4, 5):
         said = f"closing 1 is up to position 5, and this would be up to {position}"
         with pytest.raises(Unavailable, match=said):
-            closable.require_next(rows, position)
-    alter(ready, "UPDATE closings SET rides = 7 WHERE id = 1")
-    with pytest.raises(Unavailable, match="closing 1 was altered"):
-        closable.require_next(closings.read(ready.connection), 6)
+            closable.require_next(rows, known, position)
+    with pytest.raises(Unavailable, match="closing 2 is gone"):
+        closable.require_next(rows[:1], known, 6)
+    for change in ("rides = 7", "closed_at = 'infinity'", "closed_at = '4713-01-01 BC'"):
+        alter(ready, f"UPDATE closings SET {change} WHERE id = 1")
+        with pytest.raises(Unavailable, match="closing 1 was altered"):
+            closable.require_next(closings.read(ready.connection), known, 6)
 
 
 def file(day: date, first: int, last: int) -> File:
@@ -116,9 +144,10 @@ def files(start: int) -> list[File]:
     return [each._replace(first=start + each.first, last=start + each.last) for each in found]
 
 
-@pytest.mark.parametrize(
-    ("said", "position", "ends"),
-    [
+def test_a_period_ends_before_the_first_ride_of_a_later_day(ready: World) -> None:
+    """The rides are numbered otherwise than by their days: 4 and 10 are of the third."""
+    start = ready.start
+    for said, position, ends in (
         ("2025-12-31", 0, "2026-01-01 00:00"),
         ("2026-01-01", 3, "2026-01-02 00:00"),
         ("2026-01-02", 3, "2026-01-03 00:00"),
@@ -128,16 +157,18 @@ def files(start: int) -> list[File]:
         ("2026-01-03T01:00+01:00", 3, "2026-01-03 00:00"),
         ("3", 3, "2026-01-02 00:00"),
         ("4", 4, "2026-01-04 00:00"),
-    ],
-)
-def test_a_period_ends_before_the_first_ride_of_a_later_day(
-    ready: World, said: str, position: int, ends: str
-) -> None:
-    """The rides are numbered otherwise than by their days: 4 and 10 are of the third."""
-    start = ready.start
-    there = upto(str(start + int(said)) if said.isdecimal() else said)
-    assert there.position(ready.connection, files(start), start + 10) == start + position
-    assert there.ends(files(start), start + position) == datetime.fromisoformat(f"{ends}Z")
+    ):
+        there = upto(str(start + int(said)) if said.isdecimal() else said)
+        found = there.position(ready.connection, files(start), start + 10)
+        assert found == start + position, said
+        assert there.ends(files(start), found) == datetime.fromisoformat(f"{ends}Z"), said
+
+
+def test_up_to_a_ride_whose_time_is_at_the_end_of_all_times_nothing_is_old() -> None:
+    """Files have infinity as the last day that there is."""
+    ends = upto("10").ends([file(date.max, 1, 10)], 10)
+    with pytest.raises(Unavailable, match="are younger than IDEMPOTENCY_DAYS"):
+        closable.require_old(ends, NOW, 30)
 
 
 def test_a_ride_of_then_that_no_run_has_read_is_waited_for(ready: World) -> None:

@@ -14,7 +14,7 @@ from consumers.totals.total import Total
 from tests.support.clock import Clock
 from tests.support.clusters import each_stream_server
 from tests.support.disasters import cut_newest, flush
-from tests.support.world import Consumer, World, catch_up, drain, eventually, exact
+from tests.support.world import World, catch_up, drain, eventually, exact
 from unified_log.errors import Overtaken
 from unified_log.faults import InjectedCrash, crash_at
 from unified_log.log import START, Entry
@@ -158,35 +158,26 @@ def test_a_log_that_lost_entries_heals(
     assert exact(world, world.consumer())
 
 
-@pytest.fixture
-def behind(world: World) -> Consumer:
-    """A consumer with more to read than a batch, of the smallest after which it rests."""
-    world.send(*range(1, SMALLEST_BATCH + 2))
-    return world.consumer(batch_size=SMALLEST_BATCH)
-
-
-@pytest.mark.parametrize(("took", "rest"), [(0.01, 0.02), (10, LONGEST_REST)])
 def test_whoever_is_behind_rests_between_batches_but_not_for_long(
-    behind: Consumer, clock: Clock, took: float, rest: float
+    world: World, clock: Clock
 ) -> None:
-    behind._ask = clock.goes(took, behind._ask)  # type: ignore[method-assign]
-    behind.run_once()
-    assert behind.pause == pytest.approx(rest)
-    catch_up(behind)
-    assert behind.pause == 0
-
-
-def test_nobody_rests_from_waiting(behind: Consumer, clock: Clock) -> None:
-    behind._log.read = clock.goes(100, behind._log.read)  # type: ignore[method-assign]
-    behind.run_once()
-    assert (behind.behind, behind.pause) == (True, 0)
-
-
-def test_nobody_rests_after_batches_of_a_few(world: World) -> None:
-    consumer = world.consumer(batch_size=1)
-    world.send(1, 2, 3)
+    """Nor does it rest from waiting, or after batches of a few."""
+    world.send(*[1] * (3 * SMALLEST_BATCH + 1))
+    consumer, few = world.consumer(batch_size=SMALLEST_BATCH), world.consumer("few", batch_size=1)
+    ask, read = consumer._ask, consumer._log.read
+    consumer._log.read = clock.goes(100, read)  # type: ignore[method-assign]
     consumer.run_once()
     assert (consumer.behind, consumer.pause) == (True, 0)
+    consumer._log.read = read  # type: ignore[method-assign]
+    for took, rest in ((0.01, 0.02), (10, LONGEST_REST)):
+        consumer._ask = clock.goes(took, ask)  # type: ignore[method-assign]
+        consumer.run_once()
+        assert consumer.pause == pytest.approx(rest)
+    catch_up(consumer)
+    assert consumer.pause == 0
+    few._ask = clock.goes(10, few._ask)  # type: ignore[method-assign]
+    few.run_once()
+    assert (few.behind, few.pause) == (True, 0)
 
 
 @each_stream_server
@@ -207,22 +198,29 @@ def test_a_log_that_ends_before_the_reader_is_read_again_from_its_start(world: W
     assert exact(world, consumer)
 
 
-@pytest.mark.parametrize("when", ["right before it", "right after it"])
-def test_what_is_sent_around_a_read_is_no_gap_and_no_strangers(world: World, when: str) -> None:
+def test_what_is_sent_around_a_read_is_no_gap_and_no_strangers(world: World) -> None:
     """So the ids that were drawn are asked for after the read, and what was sent before it."""
     consumer, streamer = world.consumer(), world.streamer()
     read = consumer._log.read
 
-    def read_and_send(*arguments: Any) -> list[Entry]:
+    def send() -> None:
         consumer._log.read = read  # type: ignore[method-assign]
-        found = read(*arguments) if when == "right after it" else None
         world.take(5)
         drain(streamer)
-        return read(*arguments) if found is None else found
 
-    consumer._log.read = read_and_send  # type: ignore[method-assign,assignment]
-    done = consumer.run_once()
-    assert (len(done.records), done.healed, done.ignored.total) == (1, [], 0)
+    def sent_before(*arguments: Any) -> list[Entry]:
+        send()
+        return read(*arguments)
+
+    def sent_after(*arguments: Any) -> list[Entry]:
+        found = read(*arguments)
+        send()
+        return found
+
+    for read_around in (sent_before, sent_after):
+        consumer._log.read = read_around  # type: ignore[method-assign,assignment]
+        done = consumer.run_once()
+        assert (len(done.records), done.healed, done.ignored.total) == (1, [], 0)
 
 
 def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:

@@ -1,7 +1,6 @@
 """A session with a Postgres that is frozen, or only takes long: what is cut, and what is not."""
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import pytest
 from lab.chaos.postgres_pair import PostgresPair, connect
 from tests.support.clusters import postgres_pair
 from tests.support.disasters import stopped
-from tests.support.hosts import url_of
+from tests.support.roles import as_role
 from tests.support.world import World, eventually
 from unified_log import database, deadline
 from unified_log.deadline import NoAnswer, Session
@@ -68,8 +67,9 @@ def pair(prepared: Path) -> Iterator[PostgresPair]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session without a limit asks ten times a second."""
+    """A session without a limit asks ten times a second; limits are kept almost to the moment."""
     monkeypatch.setattr(deadline, "EVERY", 0.1)
+    monkeypatch.setattr(deadline, "MARGIN", 0.1)
 
 
 def test_a_commit_waits_for_its_standby_beyond_its_deadline(
@@ -77,7 +77,7 @@ def test_a_commit_waits_for_its_standby_beyond_its_deadline(
 ) -> None:
     monkeypatch.setattr(deadline, "MARGIN", 0.05)
     with (
-        database.connect(pair.primary.url, "test", statement_timeout="100ms") as session,
+        database.connect(pair.primary.url, "test", statement_timeout="700ms") as session,
         connect(pair.primary) as onlooker,
         ThreadPoolExecutor(1) as threads,
     ):
@@ -88,7 +88,7 @@ def test_a_commit_waits_for_its_standby_beyond_its_deadline(
         try:
             eventually(lambda: onlooker.execute(WAITING).fetchone())
             with pytest.raises(TimeoutError):
-                committing.result(2)  # twenty times its deadline
+                committing.result(2.5)  # three times its deadline
             assert onlooker.execute(WAITING).fetchone() == (session.info.backend_pid,)
         finally:
             pair.link.server = pair.primary.socket
@@ -164,13 +164,11 @@ def test_a_statement_without_a_limit_goes_on_while_the_server_answers(
 
 def test_a_full_server_is_there(world: World, impatient: None) -> None:
     """It refuses the session that asks."""
-    role = f"one_{os.getpid()}"
-    world.connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")
-    try:
-        with database.connect(url_of(world, user=role), "test") as session:
-            assert session.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
-    finally:
-        world.connection.execute(f"DROP ROLE {role}")
+    with (
+        as_role(world, options="CONNECTION LIMIT 1") as one,
+        database.connect(one.postgres_url, "test") as session,
+    ):
+        assert session.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
 
 
 def test_who_waits_for_notifications_is_not_cut(world: World, impatient: None) -> None:

@@ -48,16 +48,16 @@ def test_who_leads_is_told_from_who_stands_by(world: World) -> None:
     eventually(lambda: seen(world).streamer == Lead(False, 2))
 
 
-@pytest.mark.parametrize("name", ["consumer0", "x" * 64, "streamer"])
-def test_each_total_has_the_processes_of_its_own_name(world: World, name: str) -> None:
-    world.consumer(name)
-    world.consumer("other")
-    at_work(world, sessions.starting(sessions.reader("total", name)))
+def test_each_total_has_the_processes_of_its_own_name(world: World) -> None:
     at_work(world, ROLLUP)
-    assert reader(seen(world), name).processes == 0
-    at_work(world, sessions.reader("total", name))
-    assert reader(seen(world), name).processes == 1
-    assert reader(seen(world), "other").processes == 0
+    world.consumer("other")
+    for name in ("consumer0", "x" * 64, "streamer"):
+        world.consumer(name)
+        at_work(world, sessions.starting(sessions.reader("total", name)))
+        assert reader(seen(world), name).processes == 0
+        at_work(world, sessions.reader("total", name))
+        assert reader(seen(world), name).processes == 1
+        assert reader(seen(world), "other").processes == 0
 
 
 def test_a_process_that_is_silent_is_known_and_not_at_work(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from tests.support.api import Api
 from tests.support.engine import all_shown
 from tests.support.held_out import hold_out, lack, note
 from tests.support.looks import look, reader, said, seen
@@ -54,6 +53,11 @@ def test_what_waits_for_a_decision_and_what_was_dropped_is_told(world: World) ->
     told = series(facts)
     for name, count in (("records_held_out", 2), ("records_dropped", 1), ("recounts", 0)):
         assert value(told, f"reader_{name}", kind="total", reader="consumer0") == count
+    shown = {each["name"]: each for each in all_shown(world)}
+    assert shown["consumer0"]["held_out"] == {"undecided": 2, "dropped": 1}
+    for name in ("consumer1", "receipts"):
+        assert shown[name]["held_out"] == {"undecided": 0, "dropped": 0}
+    assert {each["recounts"] for each in shown.values()} == {False}
 
 
 def test_totals_agree_but_for_what_is_held_out(world: World) -> None:
@@ -125,14 +129,3 @@ def test_an_event_tells_of_each_and_of_what_is_counted_after_all(world: World) -
     [event] = [each for each in events.since_last(look(world)) if "held out" in each.words]
     assert event.words == "consumer0 counted 1 record that it had held out"
     assert event.mood == "healed"
-
-
-def test_the_api_shows_them(world: World, api: Api) -> None:
-    one, two, *_ = two_totals(world)
-    hold_out(world, "consumer0", one, two)
-    world.connection.execute(DROP, [two])
-    shown = {each["name"]: each for each in api.client.get("/consumers").json()["consumers"]}
-    assert shown["consumer0"]["held_out"] == {"undecided": 1, "dropped": 1}
-    assert shown["consumer1"]["held_out"] == {"undecided": 0, "dropped": 0}
-    assert shown["receipts"]["held_out"] == {"undecided": 0, "dropped": 0}
-    assert {each["recounts"] for each in shown.values()} == {False}

@@ -1,26 +1,15 @@
 """The freeze: how far the rides are settled, every consumer, and whose they are, at one moment."""
 
-from collections.abc import Callable
-from typing import Any
+from contextlib import closing
 
-import psycopg
 import pytest
 
 from analytics.freeze import STANDINGS, freeze
 from analytics.ownership import history
+from tests.support.interrupted import interrupted
+from tests.support.roles import as_role
 from tests.support.world import World, catch_up, drain
 from unified_log.errors import Unavailable
-
-
-class InterruptedConnection(psycopg.Connection):
-    """Does something else right before it asks where the consumers stand."""
-
-    between: Callable[[], object] | None = None
-
-    def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
-        if query == STANDINGS and self.between:
-            self.between()
-        return super().execute(query, *arguments, **options)
 
 
 def test_what_moves_meanwhile_is_not_seen_in_part(world: World) -> None:
@@ -35,8 +24,7 @@ def test_what_moves_meanwhile_is_not_seen_in_part(world: World) -> None:
         drain(streamer)
         assert catch_up(consumer) != before
 
-    with InterruptedConnection.connect(world.postgres_url, autocommit=True) as connection:
-        connection.between = go_on
+    with interrupted(world, STANDINGS, go_on) as connection:
         frozen = freeze(connection)
     [standing] = frozen.consumers
     assert frozen.position == standing.position
@@ -54,16 +42,8 @@ def test_an_ordinary_role_can_tell_which_database_it_is_in(world: World) -> None
     oid = world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
     cluster = world.value("SELECT system_identifier FROM pg_control_system()")
     assert told.database_id == f"{cluster}-{oid}"
-    role = f"plain_{world.stream}"
-    plain = world.connect()
-    world.connection.execute(f"CREATE ROLE {role}")
-    world.connection.execute(f"GRANT SELECT ON terms TO {role}")
-    plain.execute(f"SET ROLE {role}")
-    try:
+    rights = "GRANT SELECT ON terms TO {role}"
+    with as_role(world, rights) as limited, closing(limited.connect()) as plain:
         assert history(plain, 0) == told
         world.connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC")
         assert history(plain, 0) == told._replace(database_id="")
-    finally:
-        plain.close()
-        world.connection.execute(f"DROP OWNED BY {role}")
-        world.connection.execute(f"DROP ROLE {role}")

@@ -1,42 +1,52 @@
 """Healing from the view, and recounting: what every handler has that brings no SQL of its own."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import psycopg
 import pytest
 
 from consumers.rides import Ride
-from tests.support.disasters import stranded
 from tests.support.listing import Listing, hurry, listed, listing
 from tests.support.world import World, drain, transaction
 from unified_log.errors import Overtaken
 from unified_log.readers import healing
 from unified_log.readers.gaps import HealedSum
-from unified_log.repair import repair
+from unified_log.readers.reader import Reader
 
 HEALED = """
-    SELECT gaps_healed, records_healed, resends_skipped FROM checkpoints WHERE name = 'listing0'
+    SELECT gaps_healed, records_healed, resends_skipped FROM checkpoints WHERE name = %s
 """
 
 
-def counts(world: World) -> tuple[int, ...]:
-    return world.connection.execute(HEALED).fetchone() or ()
+def counts(world: World, name: str = "listing0") -> tuple[int, ...]:
+    return world.connection.execute(HEALED, [name]).fetchone() or ()
 
 
-@pytest.mark.parametrize("batch_size", [3, 1000])
-@pytest.mark.parametrize("page", [1, 2, 1000])
 def test_what_the_log_lacks_comes_from_the_view_in_order_and_once(
-    world: World, monkeypatch: pytest.MonkeyPatch, page: int, batch_size: int
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the size of a page, and of a batch: gaps in between, a tail, and what came twice."""
-    monkeypatch.setattr(healing, "PAGE", page)
-    monkeypatch.setattr("unified_log.readers.reader.PAGE", page)
     ids = world.send(*range(1, 21))
     log = world.log()
     for entry in log.read("0-0", 100):
         if int(entry.fields[1]) - ids[0] in {0, 3, 4, 5, 11, 18, 19}:
             log.redis.xdel(log.name, entry.redis_id)
-    reader = listing(world, batch_size)
+    for page, batch_size in product([1, 2, 1000], [3, 1000]):
+        monkeypatch.setattr(healing, "PAGE", page)
+        monkeypatch.setattr("unified_log.readers.reader.PAGE", page)
+        name = f"pages of {page}, batches of {batch_size}"
+        reader = listing(world, batch_size, name)
+        took = noted(reader, monkeypatch)
+        hurry(reader)
+        assert took == ids, name
+        assert listed(world, name) == ids
+        assert reader.handler.rides == 20
+        assert counts(world, name) == (4, 7, 0)
+
+
+def noted(reader: Reader[Listing], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rides that it takes from now on, in their order."""
     took: list[int] = []
     take = reader.handler.take
 
@@ -45,11 +55,7 @@ def test_what_the_log_lacks_comes_from_the_view_in_order_and_once(
         take(records)
 
     monkeypatch.setattr(reader.handler, "take", noting)
-    hurry(reader)
-    assert took == ids
-    assert listed(world) == ids
-    assert reader.handler.rides == 20
-    assert counts(world) == (4, 7, 0)
+    return took
 
 
 @pytest.mark.proves("healed-in-pages")
@@ -128,15 +134,6 @@ def test_a_recount_starts_anew_and_counts_nothing_as_healed(
     world.send(9, 10)
     hurry(reader)
     assert len(listed(world)) == 10
-
-
-def test_a_repair_of_the_log_has_it_recounted(world: World) -> None:
-    reader = listing(world)
-    stranded(world)
-    hurry(reader)
-    assert "listing listing0" in repair(world.connect())[1]
-    hurry(reader)
-    assert len(listed(world)) == world.value("SELECT count(*) FROM rides")
 
 
 def test_a_reader_of_more_types_than_before_recounts(world: World) -> None:

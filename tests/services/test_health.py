@@ -2,8 +2,6 @@
 
 import itertools
 
-import pytest
-
 from rocket_rides.health import SILENCE, is_at_work
 from rocket_rides.sessions import ROLLUP, inbox, receipts
 from tests.support.disasters import limited_redis
@@ -32,32 +30,29 @@ def is_at_work_now(world: World, session: str, silence: float = SILENCE) -> bool
     return is_at_work(world.connection, session, silence)
 
 
-@pytest.mark.parametrize(
-    ("command", "session"),
-    [
-        (["streamer"], sessions.STREAMER),
-        (["consumers.totals", "käufer"], sessions.reader("total", "käufer")),
-        (["consumers.rollup"], ROLLUP),
-    ],
-    ids=lambda given: given if isinstance(given, str) else "-".join(given),
-)
-def test_an_idle_process_is_well_until_it_ends(
-    world: World, command: list[str], session: str
-) -> None:
-    asked = ["reader", "total", "käufer"] if "käufer" in command else [session]
-    service = world.service(*command)
-    eventually(lambda: is_at_work_now(world, session))
-    with world.connection.transaction():  # as who is not told when a session was last active
-        world.connection.execute("SET LOCAL ROLE pg_signal_backend")
-        assert is_at_work_now(world, session)
-    assert status(world, *asked) == 0
+def test_an_idle_process_is_well_until_it_ends(world: World) -> None:
     elsewhere = world.postgres_url.replace(world.stream, "rocket_rides")
-    other = world.service("rocket_rides.health", *asked, DATABASE_URL=elsewhere)
-    assert other.ends() == 1  # it is no process of that database
-    [why] = other.output.read_text().splitlines()
-    assert why.startswith(f"no {' '.join(asked)} is at work: no session of that name")
-    assert service.stop() == 0
-    eventually(lambda: not is_at_work_now(world, session))
+    for command, asked, session in (
+        (["streamer"], ["streamer"], sessions.STREAMER),
+        (
+            ["consumers.totals", "käufer"],
+            ["reader", "total", "käufer"],
+            sessions.reader("total", "käufer"),
+        ),
+        (["consumers.rollup"], ["rollup"], ROLLUP),
+    ):
+        service = world.service(*command)
+        eventually(lambda: is_at_work_now(world, session))  # noqa: B023
+        with world.connection.transaction():  # as who is not told when a session was last active
+            world.connection.execute("SET LOCAL ROLE pg_signal_backend")
+            assert is_at_work_now(world, session)
+        assert status(world, *asked) == 0
+        other = world.service("rocket_rides.health", *asked, DATABASE_URL=elsewhere)
+        assert other.ends() == 1  # it is no process of that database
+        [why] = other.output.read_text().splitlines()
+        assert why.startswith(f"no {' '.join(asked)} is at work: no session of that name")
+        assert service.stop() == 0
+        eventually(lambda: not is_at_work_now(world, session))  # noqa: B023
 
 
 def test_a_standby_is_well(world: World) -> None:
@@ -122,13 +117,11 @@ def test_of_two_the_one_on_this_host_can_be_asked_about(
         eventually(lambda: status(world, *asked[1]) == 0)
 
 
-@pytest.mark.parametrize(
-    "words", [["receipts"], ["reader", "total"], ["consumer", "one"], ["streamer", "one"]]
-)
-def test_a_name_is_given_where_there_are_many(world: World, words: list[str]) -> None:
-    check = world.service("rocket_rides.health", *words)
-    assert check.process.wait(30) == 2
-    assert "reader KIND NAME or receipts NAME is expected" in check.output.read_text()
+def test_a_name_is_given_where_there_are_many(world: World) -> None:
+    for words in (["receipts"], ["reader", "total"], ["consumer", "one"], ["streamer", "one"]):
+        check = world.service("rocket_rides.health", *words)
+        assert check.process.wait(30) == 2
+        assert "reader KIND NAME or receipts NAME is expected" in check.output.read_text()
 
 
 def test_without_a_database_nobody_is_well(world: World) -> None:

@@ -1,6 +1,7 @@
 """A record that is refused is held out, and all others count: which errors do that."""
 
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -17,6 +18,10 @@ from unified_log.readers.handler import Handler
 from unified_log.readers.held_out import StandsStill
 
 ASK = "UPDATE held_out_records SET retry = true"
+HEALED = """
+    SELECT gaps_healed, records_healed, distance_healed
+    FROM checkpoints JOIN consumer_states USING (kind, name) WHERE name = %s
+"""
 
 
 @pytest.fixture
@@ -25,21 +30,24 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.proves("held-out")
-@pytest.mark.parametrize("lost", [False, True], ids=["from the log", "from the view"])
-@pytest.mark.parametrize("batch_size", [1, 5, 1000])
 @pytest.mark.usefixtures("refusing")
-def test_only_what_is_refused_is_held_out(world: World, batch_size: int, lost: bool) -> None:
-    reader = listing(world, batch_size)
+def test_only_what_is_refused_is_held_out(world: World) -> None:
+    """From the log, and from the view, once the log has lost all."""
     ids = world.send(*range(1, 41))
-    if lost:
-        world.log().start_anew()
-        ids += world.send(41)
-    took = sum(len(done.records) + HealedSum.of(done.healed).records for done in hurry(reader))
-    assert positions(world) == [ids[12], ids[13], ids[26]]
-    assert listed(world) == [ride for ride in ids if ride not in positions(world)]
-    assert reader.handler.rides == took == len(ids) - 3
-    assert held(world)[0][1:] == (None, "13.000 m are too many", 1, False)
-    assert world.value("SELECT refusals_in_a_row FROM checkpoints") == 0
+    for lost, batch_size in product([False, True], [1, 5, 1000]):
+        name = f"batches of {batch_size}, lost: {lost}"
+        reader = listing(world, batch_size, name)
+        if lost:
+            world.log().start_anew()
+            ids += world.send(41)
+        took = sum(len(done.records) + HealedSum.of(done.healed).records for done in hurry(reader))
+        assert positions(world) == [ids[12], ids[13], ids[26]], name
+        assert listed(world, name) == [ride for ride in ids if ride not in positions(world)]
+        assert reader.handler.rides == took == len(ids) - 3
+        assert held(world)[0][1:] == (None, "13.000 m are too many", 1, False)
+        row = "FROM checkpoints WHERE name = %s"
+        assert world.value(f"SELECT refusals_in_a_row {row}", name) == 0
+        world.connection.execute("DELETE FROM held_out_records")
 
 
 TRIGGERS = {
@@ -61,27 +69,32 @@ OUTAGES = {
 
 
 @pytest.mark.parametrize("when", ["BEFORE", "AFTER"], ids=["at once", "at the commit"])
-@pytest.mark.parametrize("state", TRIGGERS)
-def test_what_the_record_is_to_blame_for_holds_it_out(world: World, state: str, when: str) -> None:
+def test_what_the_record_is_to_blame_for_holds_it_out(world: World, when: str) -> None:
     reader = listing(world)
-    refuse(world, 3, TRIGGERS[state], when)
-    ids = world.send(1, 2, 3, 4)
-    hurry(reader)
-    assert [row[:2] for row in held(world)] == [(ids[2], state)]
-    assert listed(world) == [ids[0], ids[1], ids[3]]
-    assert reader.handler.rides == 3
+    refused, counted = list[tuple[int, str]](), list[int]()
+    for state, raise_it in TRIGGERS.items():
+        refuse(world, 3, raise_it, when)
+        first, second, third, last = world.send(1, 2, 3, 4)
+        hurry(reader)
+        refused.append((third, state))
+        counted += first, second, last
+        assert [row[:2] for row in held(world)] == refused
+        assert listed(world) == counted
+        assert reader.handler.rides == len(counted)
+        world.connection.execute("DROP FUNCTION refuse CASCADE")
 
 
 @pytest.mark.proves("outage")
-@pytest.mark.parametrize("state", OUTAGES)
-def test_an_outage_holds_nothing_out(world: World, state: str) -> None:
+def test_an_outage_holds_nothing_out(world: World) -> None:
     reader = listing(world)
-    refuse(world, 3, OUTAGES[state])
     world.send(1, 2, 3, 4)
-    with pytest.raises(psycopg.Error) as raised:
-        hurry(reader)
-    assert raised.value.sqlstate == state
-    assert positions(world) == listed(world) == []
+    for state, raise_it in OUTAGES.items():
+        refuse(world, 3, raise_it)
+        with pytest.raises(psycopg.Error) as raised:
+            hurry(reader)
+        assert raised.value.sqlstate == state
+        assert positions(world) == listed(world) == []
+        world.connection.execute("DROP FUNCTION refuse CASCADE")
 
 
 def test_an_error_of_pythons_holds_nothing_out(
@@ -157,6 +170,19 @@ def test_a_checkpoint_that_is_gone_is_no_refusal(world: World) -> None:
     with pytest.raises(Overtaken):
         hurry(reader)
     assert held(world) == []
+
+
+def test_nor_is_it_where_the_next_record_is_malformed_in_the_view(world: World) -> None:
+    """Which is held out without being tried."""
+    reader = listing(world)
+    world.connection.execute("ALTER TABLE rides DROP CONSTRAINT rides_distance_in_range")
+    world.take(-2)
+    world.send(1)
+    world.log().start_anew()
+    world.send(2)
+    world.connection.execute("DELETE FROM checkpoints")
+    with pytest.raises(Overtaken):
+        hurry(reader)
 
 
 def test_what_comes_from_redis_is_taken_from_the_view_before_it_is_held_out(
@@ -251,23 +277,21 @@ def test_with_a_hundred_undecided_the_reader_stands_still(
     assert listed(world) == ids[1::2]
 
 
-@pytest.mark.parametrize("batch_size", [1, 1000])
-def test_what_is_refused_in_a_gap_that_sql_heals_is_held_out_alone(
-    world: World, batch_size: int
-) -> None:
+def test_what_is_refused_in_a_gap_that_sql_heals_is_held_out_alone(world: World) -> None:
     """And the metres of the others count as healed."""
-    consumer = world.consumer(batch_size=batch_size)
     ids = world.send(1, 2, 30, 4, 5)
     world.log().start_anew()
     ids += world.send(6)
     world.connection.execute("ALTER TABLE consumer_states ADD CHECK (total_distance < 30)")
-    for _ in range(20):
-        consumer.run_once()
-    assert positions(world) == [ids[2]]
-    assert world.standing() == consumer.standing == (ids[-1], Decimal(18))
-    healed = "SELECT distance_healed::int FROM consumer_states"
-    assert (world.value(healed), world.value("SELECT records_healed FROM checkpoints")) == (12, 4)
-    assert world.value("SELECT gaps_healed FROM checkpoints") == 1
+    for name, batch_size in (("one by one", 1), ("all at once", 1000)):
+        consumer = world.consumer(name, batch_size=batch_size)
+        for _ in range(20):
+            consumer.run_once()
+        assert positions(world) == [ids[2]]
+        assert world.standing(name) == consumer.standing == (ids[-1], Decimal(18))
+        [healed] = world.connection.execute(HEALED, [name])
+        assert healed == (1, 4, 12)
+        world.connection.execute("DELETE FROM held_out_records")
 
 
 def test_totals_and_ratings_heal_by_sql_and_others_by_the_view() -> None:

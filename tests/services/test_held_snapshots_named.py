@@ -46,26 +46,18 @@ def test_who_holds_a_snapshot_for_a_minute_is_named_until_he_ends(world: World) 
     assert snapshots.warnings(world.connection) == []
 
 
-def test_who_takes_one_after_the_other_holds_none(world: World) -> None:
+def test_who_holds_none_for_long_or_one_elsewhere_is_not_named(world: World) -> None:
     clock = Clock()
     snapshots = HeldSnapshots(clock)
-    with transaction(world) as session:
-        session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    elsewhere = psycopg.connect(world.postgres_url, dbname="postgres")
+    with closing(elsewhere), transaction(world) as session:
+        for each in (elsewhere, session):
+            each.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        elsewhere.execute("SELECT FROM pg_class LIMIT 1")
         for clock.now in range(0, 10 * int(LONG), int(LONG)):
             session.execute("SELECT FROM rides")
             assert snapshots.warnings(world.connection) == []
             session.commit()
-
-
-def test_who_holds_one_in_another_database_is_not_named(world: World) -> None:
-    clock = Clock()
-    snapshots = HeldSnapshots(clock)
-    elsewhere = psycopg.connect(world.postgres_url, dbname="postgres")
-    with closing(elsewhere):
-        elsewhere.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        elsewhere.execute("SELECT FROM pg_class LIMIT 1")
-        for clock.now in (0, LONG):
-            assert snapshots.warnings(world.connection) == []
 
 
 def test_a_vacuum_is_not_named(world: World) -> None:

@@ -119,42 +119,6 @@ def test_a_member_keeps_its_lowest_score_in_each_set_and_when_it_moves(ick: Ick,
     assert sizes(ick, key) == (0, 2)
 
 
-def test_a_member_that_is_added_all_the_time_gets_its_turn(ick: Ick, key: str) -> None:
-    ick.ickadd(key, 1, "hot", 2, "b", 3, "c")
-    for now in range(4, 9):
-        ick.ickadd(key, now, "hot")
-    assert ick.ickreserve(key, 1) == [("hot", 1.0)]
-
-
-def test_what_is_added_while_it_is_reserved_is_reserved_once_more(ick: Ick, key: str) -> None:
-    ick.ickadd(key, 1, "a")
-    assert ick.ickexchange(key, 5) == [("a", 1.0)]
-    assert ick.ickadd(key, 2, "a") == (1, 0)
-    assert ick.ickexchange(key, 5, "a") == [("a", 2.0)]
-    assert ick.ickexchange(key, 5, "a") == []
-
-
-def test_what_is_not_committed_is_reserved_again_and_a_commit_frees_its_place(
-    ick: Ick, key: str
-) -> None:
-    ick.ickadd(key, 1, "a", 2, "b", 3, "c")
-    for _ in range(2):
-        assert ick.ickreserve(key, 2) == [("a", 1.0), ("b", 2.0)]
-    assert ick.ickcommit(key, "a", "c", "a", "nobody") == 1  # c is not reserved, so it stays
-    assert ick.ickreserve(key, 2) == [("b", 2.0), ("c", 3.0)]
-
-
-def test_only_with_backwash_a_lower_score_displaces_what_is_reserved(ick: Ick, key: str) -> None:
-    ick.ickadd(key, 5, "a", 6, "b")
-    ick.ickreserve(key, 2)
-    ick.ickadd(key, 1, "urgent", 7, "a")
-    assert ick.ickreserve(key, 2) == [("a", 5.0), ("b", 6.0)]
-    assert ick.ickreserve(key, 2, backwash=True) == [("urgent", 1.0), ("a", 5.0)]
-    assert sizes(ick, key) == (1, 2)  # what was in both sets is in one
-    assert ick.ickreserve(key, 0, backwash=True) == []
-    assert sizes(ick, key) == (3, 0)
-
-
 def test_an_operation_is_one_command_that_names_all_keys(client: Recording, key: str) -> None:
     """So it is one atomic step, and a cluster or an ACL knows what it touches."""
     for ick, keys in (Ick(client), list(ick_keys(key))), (OwnedIck(client), all_keys(key)):
@@ -211,42 +175,30 @@ def test_all_but_looking_and_deleting_make_an_ick_where_there_is_none(
         assert (contents(client, key) != NOTHING) == (number < MAKING)
 
 
-def test_a_reservation_before_the_commit_takes_in_what_was_added_meanwhile(
-    ick: Ick, new: NewKeys
-) -> None:
-    """A hazard that the docstring names: the commit loses it."""
+def test_the_hazards_that_the_docstring_names_are_there(client: Recording, new: NewKeys) -> None:
+    ick = Ick(client)
+    # A reservation before the commit takes in what was added meanwhile: the commit loses it.
     for backwash in False, True:
-        key = new()
-        ick.ickadd(key, 1, "a")
+        ick.ickadd(key := new(), 1, "a")
         ick.ickreserve(key, 2)
         ick.ickadd(key, 2, "a")
         assert ick.ickreserve(key, 2, backwash=backwash) == [("a", 1.0)]
         ick.ickcommit(key, "a")
         assert ick.ickreserve(key, 2) == []
-
-
-def test_a_commit_removes_what_a_successor_has_reserved(ick: Ick, key: str) -> None:
-    """A hazard that the docstring names."""
-    ick.ickadd(key, 1, "a")
+    # A commit removes what a successor has reserved.
+    ick.ickadd(key := new(), 1, "a")
     assert ick.ickreserve(key, 1) == ick.ickreserve(key, 1)  # the successor's, too
     assert ick.ickcommit(key, "a") == 1  # late
     assert ick.ickreserve(key, 1) == []
-
-
-def test_an_exchange_that_is_sent_twice_commits_what_it_reserved(ick: Ick, key: str) -> None:
-    """A hazard that the docstring names."""
-    ick.ickadd(key, 1, "a")
+    # An exchange that is sent twice commits what it reserved.
+    ick.ickadd(key := new(), 1, "a")
     ick.ickreserve(key, 1)
     ick.ickadd(key, 2, "a")
     assert ick.ickexchange(key, 1, "a") == [("a", 2.0)]
     assert ick.ickexchange(key, 1, "a") == []
-
-
-def test_a_lost_set_looks_like_an_empty_one(client: Recording, ick: Ick, key: str) -> None:
-    """A hazard that the docstring names."""
+    # A lost set looks like an empty one.
     for lost in 1, 2:
-        ick.ickadd(key, 1, "a", 2, "b")
+        ick.ickadd(key := new(), 1, "a", 2, "b")
         ick.ickreserve(key, 1)
         client.delete(ick_keys(key)[lost])
         assert len(ick.ickreserve(key, 2)) == 1
-        ick.ickdel(key)

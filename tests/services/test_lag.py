@@ -6,7 +6,7 @@ from api import consumers
 from api.database import SESSION
 from lab.ports import free_ports
 from tests.support.api import Api
-from tests.support.engine import all_shown
+from tests.support.engine import all_shown, unhurried
 from tests.support.world import World, catch_up, drain
 from unified_log.log import START
 from unified_log.streamer.trimming import Caps, Trimmer
@@ -136,7 +136,7 @@ def test_the_receipts_lag_by_those_that_are_to_come(world: World) -> None:
 def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World) -> None:
     world.connection.execute(MANY, [100_500])
     world.connection.execute(OUTSIDE)
-    connection = world.connect(**SESSION)  # as the API's are
+    connection = world.connect(**unhurried(SESSION))  # as the API's are
     lags = [reader["records_behind"] for reader in all_shown(world)]
     assert lags == [100_000, *range(90_500, 0, -10_000), 100_000]  # the last one is the receipts'
     plan = connection.execute(

@@ -7,28 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lab.ports import free_ports
 from rocket_rides.settings import PROJECT
 from tests.support.entries import named
 from tests.support.world import PATIENCE, Service, World, drain, eventually
 from unified_log.log import START, Log
 from unified_log.log.lines import appended_at
-from unified_log.log.places import Age, between
-from unified_log.log.queries import Query, selected
 from unified_log.terms import Term
 
-HOUR = 3_600_000  # milliseconds
 # Python tries again, at the end of a process, to write what it keeps.
 BUFFERED = {"PYTHONUNBUFFERED": ""}
 TERM = Term("0123456789abcdef", 0)
-
-
-def found(log: Log, since: float | None = None) -> list[str]:
-    """The ids of the entries that are asked for."""
-    within = between(None if since is None else Age(since), None, log.clock)
-    return [entry.redis_id for page in selected(log, Query(within)) for entry in page]
 
 
 def append(log: Log, *ids: str) -> None:
@@ -46,18 +35,10 @@ def lines(service: Service) -> list[str]:
     return service.output.read_text().splitlines()
 
 
-def test_it_finds_all_entries_or_the_latest(world: World) -> None:
-    log = world.log()
-    assert found(log) == found(log, 3600) == []
-    now = log.clock()
-    older, old, new = now - 2 * HOUR, now - HOUR // 2, now + HOUR
-    ids = ["0-1", f"{older}-0", f"{older}-7", f"{old}-0", f"{new}-0"]
-    append(log, *ids)
-    assert found(log) == found(log, 10**10) == ids
-    assert found(log, 3 * 3600) == ids[1:]
-    assert found(log, 3600) == ids[3:]
-    # Redis' clock is behind this entry's time, and nothing is waited for.
-    assert found(log, 0) == ids[4:]
+def test_a_log_that_is_not_there_is_named(world: World) -> None:
+    assert run(world) == (0, [f"there is no stream {world.stream}"])
+    append(world.log(), "1-0")
+    assert "no stream" not in run(world)[1][0]
 
 
 def test_a_line_says_all_that_an_entry_does(world: World) -> None:
@@ -171,21 +152,21 @@ def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
         assert process.stderr.read() == b""
 
 
-@pytest.mark.parametrize("option", ["--json", "--pending"])
-def test_a_full_disk_is_one_clear_line(world: World, option: str) -> None:
+def test_a_full_disk_is_one_clear_line(world: World) -> None:
     append(world.log(), "5-0")
-    with Path("/dev/full").open("w") as full:
-        finished = subprocess.run(
-            [sys.executable, "-m", "unified_log.log", option],
-            cwd=PROJECT,
-            env=os.environ | BUFFERED | world.settings,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=PATIENCE,
-            check=False,
-        )
-    assert finished.returncode == 1
-    assert finished.stderr == b"stdout can't be written: No space left on device\n"
+    for option in ("--json", "--pending"):
+        with Path("/dev/full").open("w") as full:
+            finished = subprocess.run(
+                [sys.executable, "-m", "unified_log.log", option],
+                cwd=PROJECT,
+                env=os.environ | BUFFERED | world.settings,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                timeout=PATIENCE,
+                check=False,
+            )
+        assert finished.returncode == 1
+        assert finished.stderr == b"stdout can't be written: No space left on device\n"
 
 
 def test_a_lost_redis_and_a_key_that_is_no_stream_are_one_clear_line(world: World) -> None:

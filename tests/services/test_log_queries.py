@@ -78,6 +78,12 @@ def test_a_time_that_ends_a_range_is_not_in_it(world: World) -> None:
     assert found(log, later) == ids[3:]
     assert found(log, "0s") == []
     assert found(log, "99999d", "0s", reverse=True) == ids[::-1]
+    hour = 3_600_000
+    ids += [f"{log.clock() - hour // 2}-0", f"{log.clock() + hour}-0"]
+    for redis_id in ids[-2:]:
+        log.redis.xadd(log.name, {"n": 1}, id=redis_id)
+    assert found(log, "1h") == ids[-2:]
+    assert found(log, "0s") == ids[-1:]  # Redis' clock is behind it, and nothing is waited for
 
 
 @each_stream_server

@@ -1,17 +1,24 @@
 """What the author of a handler is told: types that no kind has, and records at which it fails."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from consumers.rides import TYPE, Ride, ride
+from migrations import upgrade
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush
-from tests.support.listing import Listing, hurry, listing
-from tests.support.world import Service, World, eventually
+from tests.support.entries import named
+from tests.support.listing import Listing, hurry, listed, listing
+from tests.support.refusing import held
+from tests.support.roles import as_role
+from tests.support.world import Service, World, drain, eventually
 from unified_log.errors import Overtaken, RecordRefused
+from unified_log.log import Invalid, Record
 from unified_log.readers.reader import Reader
 
 HANDLER = """
@@ -30,12 +37,12 @@ class Mine(Handler):
 running.main(Mine, None)
 """
 RIGHTS = """
-    CREATE ROLE {role} LOGIN;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
     GRANT SELECT ON SEQUENCE log_position TO {role};
     REVOKE ALL ON log_kinds FROM {role}
 """
 RIDES = "{'ride.create': id}"
+IN_LATIN1 = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
 UNKNOWN = "no kind of this log has the type"
 END_SESSION = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'one'"
@@ -52,11 +59,8 @@ def started(world: World, types: str, take: str = "pass") -> Service:
 @pytest.fixture
 def limited(world: World) -> Iterator[World]:
     """The same world, for a role that may not read which kinds there are."""
-    role = f"{world.stream}_role"
-    world.connection.execute(RIGHTS.format(role=role).encode(), prepare=False)
-    yield replace(world, postgres_url=world.postgres_url.replace("postgres@", f"{role}@"))
-    world.connection.execute(f"DROP OWNED BY {role} CASCADE".encode())
-    world.connection.execute(f"DROP ROLE {role}".encode())
+    with as_role(world, RIGHTS) as limited:
+        yield limited
 
 
 def test_a_type_that_no_kind_has_is_told_once(world: World) -> None:
@@ -124,11 +128,70 @@ def test_so_does_one_at_a_retry(world: World, monkeypatch: pytest.MonkeyPatch) -
     assert notes_of(reader, KeyError) == [f"while it took ride.create, position {position}"]
 
 
-@pytest.mark.parametrize("error", [psycopg.OperationalError("gone"), Overtaken("gone")])
 def test_an_outage_has_nothing_to_do_with_the_records(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.send(1)
     reader = listing(world)
-    monkeypatch.setattr(Listing, "take", fails(error))
-    assert notes_of(reader, type(error)) == []
+    for error in (psycopg.OperationalError("gone"), Overtaken("gone")):
+        monkeypatch.setattr(Listing, "take", fails(error))
+        assert notes_of(reader, type(error)) == []
+
+
+@pytest.mark.parametrize("quoted", ["a\0b", "a\ud800b"])
+def test_a_reason_that_quotes_what_no_text_holds_stops_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, quoted: str
+) -> None:
+    """From an entry that somebody else has appended: Postgres takes neither."""
+
+    def parse(record: Record) -> Ride:
+        if record.data == b"colour":
+            raise Invalid(f"there is no colour {quoted}")
+        return ride(record)
+
+    monkeypatch.setattr(Listing, "TYPES", {TYPE: parse})
+    reader = listing(world)
+    streamer = world.streamer()
+    position, *_ = world.take(1, 2)
+    world.log().redis.xadd(world.stream, named(position, "colour", 0, streamer.term.name))
+    drain(streamer)
+    hurry(reader)
+    assert listed(world) == [position, position + 1]
+    kept = world.connection.execute("SELECT reason FROM malformed_entries").fetchall()
+    assert kept == [(f"there is no colour {ascii(quoted)[1:-1]}",)]
+
+
+@pytest.fixture
+def latin(world: World) -> Iterator[World]:
+    """The same world in a database that has letters for few languages."""
+    name = f"{world.stream}_latin"
+    world.connection.execute(f"CREATE DATABASE {name} {IN_LATIN1}".encode())
+    url = world.postgres_url.replace(f"/{world.stream}?", f"/{name}?")
+    upgrade(url)
+    with ExitStack() as exits:
+        yield replace(world, postgres_url=url, own_connection=None, exits=exits)
+    world.connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def test_a_reason_that_the_database_has_no_letters_for_is_told_in_ascii(
+    latin: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(record: Record) -> Ride:
+        if record.data == b"colour":
+            raise Invalid("no \N{RIGHTWARDS ARROW}")
+        return ride(record)
+
+    monkeypatch.setattr(Listing, "TYPES", {TYPE: parse})
+    reader = listing(latin)
+    monkeypatch.setattr(Listing, "take", fails(RecordRefused("no \N{RIGHTWARDS ARROW}")))
+    position = latin.start + 1
+    streamer = latin.streamer()
+    latin.take(1)
+    latin.log().redis.xadd(latin.stream, named(position, "colour", 0, streamer.term.name))
+    drain(streamer)
+    hurry(reader)
+    latin.connection.execute("UPDATE held_out_records SET retry = true")
+    hurry(reader)
+    assert [row[:4] for row in held(latin)] == [(position, None, "no \\u2192", 2)]
+    kept = latin.connection.execute("SELECT reason FROM malformed_entries").fetchall()
+    assert kept == [("no \\u2192",)]

@@ -17,7 +17,7 @@ from rocket_rides.locks import Lock
 from tests.support.api import Api
 from tests.support.disasters import trigger
 from tests.support.engine import opened
-from tests.support.world import World, eventually
+from tests.support.world import PATIENCE, World, eventually
 from unified_log.locks import try_lock
 from unified_log.process import Stop
 
@@ -92,6 +92,7 @@ def test_a_booking_whose_key_is_pruned_while_it_looks_for_the_ride_takes_a_new_o
         return find(*asked)
 
     monkeypatch.setattr(writing, "find", find_too_late)
+    monkeypatch.setattr(writing, "PATIENCE", PATIENCE)
     with opened(world) as database:
         taken = booking.take(database, Decimal(5), "key-3")
         monkeypatch.undo()

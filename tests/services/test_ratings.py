@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from consumers.ratings.stars import Stars
@@ -38,79 +39,80 @@ def is_exact(world: World, reader: Reader[Stars]) -> bool:
     return kept == truth == (reader.handler.ratings, reader.handler.stars)
 
 
-@pytest.mark.parametrize("given", [{"data": {"stars": "4"}}, {"json": {"stars": 4, "why": [1]}}])
+@pytest.fixture(scope="module")
+def live(module_world: World) -> Iterator[Api]:
+    """It has two workers, which meet in the database."""
+    api = Api(module_world, API_WORKERS="2")
+    yield api
+    api.client.close()
+
+
+@pytest.fixture
+def api(live: Api, module_world: World) -> Api:
+    """One for all tests."""
+    return live.emptied(module_world)
+
+
+def post(api: Api, ride: int, stars: object) -> httpx.Response:
+    return api.client.post(f"/rides/{ride}/rating", data={"stars": stars})
+
+
 def test_a_ride_is_rated_once_and_the_same_again_changes_nothing(
-    api: Api, world: World, given: dict[str, object]
+    api: Api, module_world: World
 ) -> None:
-    [ride] = world.take(5)
-    answers = [api.client.post(f"/rides/{ride}/rating", **given) for _ in range(2)]  # type: ignore[arg-type]
-    assert [answer.status_code for answer in answers] == [201, 200]
-    assert [answer.json() for answer in answers] == [{"rating": {"ride_id": ride, "stars": 4}}] * 2
-    other = api.client.post(f"/rides/{ride}/rating", data={"stars": "5"})
-    assert is_problem(other, 409)
-    assert other.json()["detail"] == f"ride {ride} was already rated: 4 of 5 stars"
-    assert world.connection.execute(SUMS).fetchone() == (1, 4)
-    assert world.staged() == 2
+    rides = module_world.take(5, 5)
+    ways = ({"data": {"stars": "4"}}, {"json": {"stars": 4, "why": [1]}})
+    for ride, given in zip(rides, ways, strict=True):
+        answers = [api.client.post(f"/rides/{ride}/rating", **given) for _ in range(2)]  # type: ignore[arg-type]
+        assert [answer.status_code for answer in answers] == [201, 200]
+        rating = {"rating": {"ride_id": ride, "stars": 4}}
+        assert [answer.json() for answer in answers] == [rating] * 2
+        other = post(api, ride, 5)
+        assert is_problem(other, 409)
+        assert other.json()["detail"] == f"ride {ride} was already rated: 4 of 5 stars"
+    assert module_world.connection.execute(SUMS).fetchone() == (2, 8)
+    assert module_world.staged() == 4
 
 
 @pytest.mark.proves("rated-once")
-def test_of_twenty_requests_at_once_one_rates_the_ride(world: World) -> None:
-    api = Api(world, API_WORKERS="2")  # they meet in the database, too
-    [ride] = world.take(5)
+def test_of_twenty_requests_at_once_one_rates_the_ride(api: Api, module_world: World) -> None:
+    [ride] = module_world.take(5)
     with ThreadPoolExecutor(20) as threads:
-        post = lambda _: api.client.post(f"/rides/{ride}/rating", data={"stars": "3"})  # noqa: E731
-        statuses = sorted(answer.status_code for answer in threads.map(post, range(20)))
+        answers = threads.map(lambda _: post(api, ride, 3), range(20))
+        statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [200] * 19 + [201]
-    assert (world.value("SELECT count(*) FROM ratings"), world.staged()) == (1, 2)
+    assert module_world.value("SELECT count(*) FROM ratings") == 1
+    assert module_world.staged() == 2
 
 
-def test_a_lock_on_the_rides_makes_a_503_that_says_that_nothing_was_taken(
-    api: Api, world: World
+def test_what_keeps_a_rating_from_being_taken_is_told_with_what_became_of_it(
+    api: Api, module_world: World
 ) -> None:
-    [ride] = world.take(5)
-    with transaction(world) as holding:
+    """Nothing, where the rides are locked; another request that is rating the ride may succeed."""
+    [ride] = module_world.take(5)
+    with transaction(module_world) as holding:
         holding.execute("LOCK TABLE rides IN ACCESS EXCLUSIVE MODE")
-        answer = api.client.post(f"/rides/{ride}/rating", data={"stars": "3"})
-    assert is_problem(answer, 503, "/openapi.json#rating-not-taken")
-
-
-def test_another_request_that_is_rating_the_ride_may_succeed(api: Api, world: World) -> None:
-    [ride] = world.take(5)
-    with transaction(world) as holding:
+        assert is_problem(post(api, ride, 3), 503, "/openapi.json#rating-not-taken")
+    with transaction(module_world) as holding:
         holding.execute(RATE, [ride, 3])
-        answer = api.client.post(f"/rides/{ride}/rating", data={"stars": "3"})
-    assert is_problem(answer, 503, "/openapi.json#rating-maybe-taken")
+        assert is_problem(post(api, ride, 3), 503, "/openapi.json#rating-maybe-taken")
 
 
-@pytest.fixture(scope="module")
-def refusing(module_world: World) -> Iterator[Api]:
-    """One API for all refusals, with one ride that nobody rates."""
-    module_world.take(5)
-    api = Api(module_world)
-    yield api
-    api.client.close()
+def test_what_is_no_rating_of_a_ride_is_refused(api: Api, module_world: World) -> None:
+    [ride] = module_world.take(5)
+    for other in (ride + 1, 2**63 - 1, 2**63, 10**30):
+        assert is_problem(post(api, other, 3), 404)
+    for stars in ("0", "6", "-1", "4.5", "04", "1e0", " 4", "", "four", "٤"):
+        assert is_problem(post(api, ride, stars), 422)
+    headers = {"Content-Type": "application/json"}
+    for content in (
+        '{"stars": true}', '{"stars": "4"}', '{"stars": null}', '{"stars": [4]}', "{}",
+        '{"stars": 4, "stars": 4}', "[4]",
+    ):  # fmt: skip
+        given = {"content": content, "headers": headers}
+        assert is_problem(api.client.post(f"/rides/{ride}/rating", **given), 422)  # type: ignore[arg-type]
     assert module_world.connection.execute(SUMS).fetchone() == (0, 0)
     assert module_world.staged() == 1
-
-
-@pytest.mark.parametrize("ride", [2, 2**63 - 1, 2**63, 10**30])
-def test_a_ride_that_is_not_there_is_not_rated(refusing: Api, ride: int) -> None:
-    assert is_problem(refusing.client.post(f"/rides/{ride}/rating", data={"stars": "3"}), 404)
-
-
-@pytest.mark.parametrize("stars", ["0", "6", "-1", "4.5", "04", "1e0", " 4", "", "four", "٤"])
-def test_other_stars_are_refused(refusing: Api, stars: str) -> None:
-    assert is_problem(refusing.client.post("/rides/1/rating", data={"stars": stars}), 422)
-
-
-@pytest.mark.parametrize(
-    "content", ['{"stars": true}', '{"stars": "4"}', '{"stars": null}', '{"stars": [4]}', "{}",
-                '{"stars": 4, "stars": 4}', "[4]"],
-)  # fmt: skip
-def test_json_that_is_no_stars_is_refused(refusing: Api, content: str) -> None:
-    headers = {"Content-Type": "application/json"}
-    answer = refusing.client.post("/rides/1/rating", content=content, headers=headers)
-    assert is_problem(answer, 422)
 
 
 @pytest.mark.proves("kinds-count")

@@ -202,6 +202,30 @@ def test_nobody_waits_for_receipts_that_were_stopped_for_good(everybody: World) 
     assert "receipts" in behind(everybody)
 
 
+# What somebody sets past every record sent, and to what it is put back.
+STRAY = (
+    "UPDATE receipts_state SET (inbox_to, complete_to) = ({0}, {0})",
+    "UPDATE rollup_state SET complete_to = {0}",
+    "UPDATE checkpoints SET position = {0} WHERE kind = 'rollup'",
+)
+
+
+@pytest.mark.parametrize("change", STRAY)
+def test_who_stands_past_every_record_sent_is_found_until_that_is_put_right(
+    everybody: World, change: str
+) -> None:
+    """Then nobody waits for him to come as far again."""
+    by_hand(everybody, change.format(everybody.start + 10**9))
+    for _ in range(2):
+        assert night(everybody) == "wrong"
+        assert "past every record sent" in last_run(everybody).about("reader_stray")
+    by_hand(everybody, change.format(everybody.truth[0]))
+    assert night(everybody) == "agreed"
+    ride_is_counted(everybody)
+    hurry(lead(everybody))
+    assert night(everybody) == "agreed"
+
+
 def test_a_reader_with_a_backslash_in_its_name_is_found_again(world: World) -> None:
     world.send(1)
     Books(world).follow(r"\u0000")
@@ -244,6 +268,11 @@ def test_one_that_recounts_for_hours_is_behind(everybody: World) -> None:
     assert night(everybody) == "agreed"
 
 
+def test_one_that_has_come_since_the_freeze_is_not_missed(everybody: World) -> None:
+    """Ratings are compared later than that, and it may have been asked for a recount by then."""
+    assert night(everybody, ("ratings", "late")) == "agreed"
+
+
 def test_another_recount_hours_later_is_another(everybody: World) -> None:
     for _ in range(2):
         by_hand(everybody, RECOUNTS)
@@ -251,3 +280,9 @@ def test_another_recount_hours_later_is_another(everybody: World) -> None:
         assert last_run(everybody).kinds == {"reader_recounts"}
         Books(everybody).caught_up()
         by_hand(everybody, HOURS_LATER.format(7))
+
+
+def test_a_reader_may_leave_after_a_run_whose_clock_was_ahead(everybody: World) -> None:
+    by_hand(everybody, "UPDATE runs SET (started_at, ended_at) = ('2100-01-01', '2100-01-01')")
+    everybody.connection.execute(REMOVE, ["consumer0"])
+    assert nights(everybody, 2) == ["agreed"] * 2

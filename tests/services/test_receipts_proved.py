@@ -5,10 +5,8 @@ Rides go by their numbers here: 1 is the first one of the database's cell.
 
 import random
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
 
 import psycopg
 import pytest
@@ -17,6 +15,7 @@ from analytics.emit import SET_BACK, emit, set_back
 from analytics.proofs import outbox, receipts
 from analytics.proofs.receipts import SAMPLE, SAMPLED, apart, sample
 from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Stretch, WrongRides
+from tests.support.interrupted import interrupted
 from tests.support.numbers import moved, numbered
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.world import World, eventually, take
@@ -52,19 +51,24 @@ def delivered(world: World) -> World:
     return world
 
 
+def last(world: World) -> int:
+    """The last position that was sent."""
+    return world.value("SELECT last_sent_id FROM streamer_state")
+
+
 def prove(
     world: World, known: Proved = NOTHING, connection: psycopg.Connection | None = None
 ) -> ReceiptsVerdict:
     """Look at what is not yet known to be right."""
     known = moved(known, world.start)
-    verdict = receipts.prove(connection or world.connection, known, random.Random(1))
-    return numbered(verdict, world.start)
+    connection = connection or world.connection
+    return numbered(receipts.prove(connection, known, last(world), random.Random(1)), world.start)
 
 
 def night(world: World, *, anew: bool = False) -> ReceiptsVerdict:
     """Look, as a run does that goes on from the last one or begins anew; emit what was found."""
     known = NOTHING if anew else receipts.proved(world.connection)
-    verdict = receipts.prove(world.connection, known, random.Random(1))
+    verdict = receipts.prove(world.connection, known, last(world), random.Random(1))
     result = Result(datetime.now(UTC), receipts=verdict)
     with world.connection.transaction():
         emit(world.connection, result, [], [])
@@ -75,13 +79,6 @@ def night(world: World, *, anew: bool = False) -> ReceiptsVerdict:
 def proved(world: World) -> Proved:
     """By the last run."""
     return moved(receipts.proved(world.connection), -world.start)
-
-
-def test_receipts_that_are_complete_agree(delivered: World) -> None:
-    verdict = prove(delivered)
-    assert verdict == ReceiptsVerdict(upto=20, rides=20)
-    assert verdict.agrees
-    assert verdict.proved == Proved(20)
 
 
 @pytest.mark.proves("receipt-repaired")
@@ -143,32 +140,26 @@ def test_one_fault_does_not_make_a_night_look_at_everything(
     assert proved(delivered) == Proved(28)
 
 
-@pytest.mark.parametrize("stranger", [-(10**10), -(2**63) + 1, -(2**63), 2**63 - 1])
 def test_an_outcome_far_away_does_not_make_a_night_look_at_all_in_between(
-    delivered: World, stranger: int
+    delivered: World,
 ) -> None:
-    delivered.connection.execute(STRANGER, [[stranger]])
-    strange = WrongRides(1, (stranger - delivered.start,))
-    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, strange=strange)
-    assert proved(delivered) == Proved(20)
-    assert night(delivered) == ReceiptsVerdict(upto=20, strange=strange)
-
-
-class InterruptedConnection(psycopg.Connection):
-    """Does something else right before it looks at the receipts."""
-
-    between: Callable[[], object] | None = None
-
-    def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
-        if query == receipts.LOOK and self.between:
-            self.between()
-        return super().execute(query, *arguments, **options)
+    for number, stranger in enumerate((-(10**10), -(2**63) + 1, -(2**63), 2**63 - 1)):
+        delivered.connection.execute(STRANGER, [[stranger]])
+        strange = WrongRides(1, (stranger - delivered.start,))
+        looked_at = 0 if number else 20
+        assert night(delivered) == ReceiptsVerdict(upto=20, rides=looked_at, strange=strange)
+        assert proved(delivered) == Proved(20)
+        assert night(delivered) == ReceiptsVerdict(upto=20, strange=strange)
+        delivered.connection.execute("DELETE FROM receipts WHERE ride_id = %s", [stranger])
 
 
 def test_what_a_repair_kept_from_being_judged_is_not_called_proved(delivered: World) -> None:
     delivered.connection.execute(DELETE, [[15]])
-    with InterruptedConnection.connect(delivered.postgres_url, autocommit=True) as connection:
-        connection.between = lambda: delivered.connection.execute(SET_BACK, [delivered.start + 13])
+
+    def set_it_back() -> None:
+        delivered.connection.execute(SET_BACK, [delivered.start + 13])
+
+    with interrupted(delivered, receipts.LOOK, set_it_back) as connection:
         verdict = prove(delivered, connection=connection)
     assert verdict == ReceiptsVerdict(upto=12, rides=12)
     assert verdict.proved == Proved(20, (Stretch(0, 20),))
@@ -205,6 +196,22 @@ def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> 
     assert row == (start + 14, 14, 0, None, 0, None)
 
 
+def test_a_watermark_past_all_that_was_sent_hides_no_ride_that_comes_later(
+    delivered: World,
+) -> None:
+    """Nor, from the next night on, one that an earlier version has believed."""
+    delivered.connection.execute(
+        OUTCOMES.replace("WHERE", "WHERE id > cell_start() + 20 AND"), [30]
+    )
+    delivered.connection.execute(COMPLETE, [10**9])
+    assert night(delivered) == ReceiptsVerdict(upto=30, rides=30)
+    assert proved(delivered) == Proved(30)
+    delivered.connection.execute(RIDES, [5])
+    delivered.connection.execute("UPDATE streamer_state SET last_sent_id = cell_start() + 35")
+    assert prove(delivered, Proved(30)).missing == WrongRides(5, (31, 32, 33, 34, 35))
+    assert prove(delivered, Proved(10**9)).proved == Proved(35)
+
+
 def test_a_sample_is_of_different_stretches_below_the_new_rides() -> None:
     chances = [random.Random(seed) for seed in range(99)]
     chosen = {stretch for chance in chances for stretch in sample(0, 10 * SAMPLED, chance)}
@@ -227,15 +234,12 @@ def test_no_ride_is_counted_twice(delivered: World, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_an_outbox_that_is_right_agrees(world: World) -> None:
+def test_a_staged_record_that_is_wrong_is_named(world: World) -> None:
+    """And one that is right agrees."""
     world.take("1.001", 2, "999999999.999")
     assert outbox.prove(world.connection) == OutboxVerdict(staged=3)
-    assert outbox.prove(world.connection).agrees
-
-
-@pytest.mark.parametrize(
-    ("change", "kind", "rides"),
-    [
+    assert OutboxVerdict(staged=3).agrees
+    for change, kind, rides in (
         ("UPDATE streamer_state SET last_sent_id = cell_start() + 1", "sent", [1]),
         ("DELETE FROM rides WHERE id = cell_start() + 2", "orphans", [2]),
         (
@@ -249,18 +253,13 @@ def test_an_outbox_that_is_right_agrees(world: World) -> None:
             "different",
             [2, 3],
         ),
-    ],
-    ids=["sent already", "of no ride", "of another distance", "without a distance"],
-)
-def test_a_staged_record_that_is_wrong_is_named(
-    world: World, change: str, kind: str, rides: list[int]
-) -> None:
-    world.take(1, 2, 3)
-    world.connection.execute(change)
-    verdict = outbox.prove(world.connection)
-    named = WrongRides(len(rides), tuple(world.start + ride for ride in rides))
-    assert verdict == OutboxVerdict(3, **{kind: named})
-    assert not verdict.agrees
+    ):
+        with world.connection.transaction(force_rollback=True):
+            world.connection.execute(change.encode())
+            verdict = outbox.prove(world.connection)
+        named = WrongRides(len(rides), tuple(world.start + ride for ride in rides))
+        assert verdict == OutboxVerdict(3, **{kind: named})
+        assert not verdict.agrees
 
 
 def test_rides_that_are_taken_and_sent_meanwhile_are_no_drift(world: World) -> None:

@@ -54,13 +54,14 @@ def run(world: World) -> None:
     runs.known_ledgers(connection)
     runs.approved(connection, "0" * 64)
     runs.use_approval(connection, 1, this)
-    this.note_ledger("0" * 64)
+    this.note_ledger("0" * 64, {})
     frozen = freeze(connection)
     days = rollup.unproved_days(connection, rollup.proved_upto(connection), 9)
     days |= {MINUTE.date()}
     rollup.prove(connection, lambda _days: {}, days, frozen.position, 9)
     rollup.days_rolled_up(connection)
-    receipts.prove(connection, receipts.proved(connection), random.Random(1))
+    proved = receipts.proved(connection)
+    receipts.prove(connection, proved, frozen.position, random.Random(1))
     outbox.prove(connection)
     connection.execute(ratings.STAND)
     missing(connection, frozen, last)
@@ -84,12 +85,8 @@ def run(world: World) -> None:
 
 
 def test_the_rights_that_it_is_given_are_enough(reconciler: World) -> None:
+    """And it may reopen nothing that it has closed."""
     assert len(GRANTS) == 8
-    reconciler.connection.execute("\n".join(GRANTS), prepare=False)
-    run(reconciler)
-
-
-def test_it_may_reopen_nothing_that_it_has_closed(reconciler: World) -> None:
     reconciler.connection.execute("\n".join(GRANTS), prepare=False)
     run(reconciler)
     connection = reconciler.connect()

@@ -33,7 +33,7 @@ MALFORMED = """
     )
     VALUES ('total', 'consumer0', %s, '{}', 'no ride', now() - make_interval(days => %s))
 """
-
+AGED = "UPDATE terms SET began_at = now() - make_interval(days => %s) WHERE term = ANY(%s)"
 RAN = """
     INSERT INTO runs (status, position, ledgers, started_at, ended_at)
     VALUES (%s, 1, %s, now() - interval '500 days', now() - interval '500 days')
@@ -118,6 +118,7 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     assert [term for _, term in known_terms(world)] == names
     catch_up(consumer)
     owner = Owner(world.start + 8, "", names[3])
+    world.connection.execute(AGED, [500, names])
     last = lead(world, "1")
     forget(world)
     [(after, unknown), *kept] = known_terms(world)
@@ -132,6 +133,19 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     forget(world)
     assert known_terms(world)[1:] == kept
     assert exact(world, world.consumer("late"))
+
+
+def test_a_term_in_which_a_reader_of_the_feed_may_have_read_last_stays(world: World) -> None:
+    """It would be told that this database has another history, and begin anew."""
+    names = [lead(world, "1") for _ in range(4)]
+    catch_up(world.consumer())
+    reconcile(world, 0)
+    world.connection.execute(AGED, [399, names])
+    forget(world)
+    assert [term for _, term in known_terms(world)] == names
+    world.connection.execute(AGED, [500, names[:2]])  # the second was that of 400 days ago
+    forget(world)
+    assert [term for _, term in known_terms(world)][1:] == names[1:]
 
 
 def test_runs_go_but_for_those_that_the_next_one_goes_on_from(world: World) -> None:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
-import psycopg
 import pytest
 
 from analytics.freeze import freeze
@@ -14,6 +12,7 @@ from analytics.ownership import require_no_repair
 from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
 from analytics.reconcile import the_only_run
 from analytics.result import Mismatch, RollupVerdict, Tally
+from tests.support.interrupted import interrupted
 from tests.support.rollup import hurry, lead, send_at
 from tests.support.world import World
 from unified_log.errors import Unavailable
@@ -78,17 +77,6 @@ def rolled_up(world: World) -> World:
     return world
 
 
-class InterruptedConnection(psycopg.Connection):
-    """Does something else right before it reads the minutes."""
-
-    between: Callable[[], object] | None = None
-
-    def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
-        if query == KEPT and self.between:
-            self.between()
-        return super().execute(query, *arguments, **options)
-
-
 def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: World) -> None:
     """Or a row of after would be held to the rides of before."""
 
@@ -97,8 +85,7 @@ def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: Worl
         hurry(lead(rolled_up))
 
     frozen, last = last_sent(rolled_up), twelfth(rolled_up)
-    with InterruptedConnection.connect(rolled_up.postgres_url, autocommit=True) as connection:
-        connection.between = go_on
+    with interrupted(rolled_up, KEPT, go_on) as connection:
         found = prove(connection, sums(rolled_up, last), [FIRST.date()], frozen, last)
     verdict, mismatches = found
     assert complete_to(rolled_up.connection) == last + 1
@@ -175,12 +162,9 @@ def test_where_rides_were_repaired_since_nothing_is_said(rolled_up: World) -> No
     assert look(rolled_up) == (RollupVerdict(upto=late + 1, minutes=6), [])
 
 
-@pytest.mark.parametrize("moment", OUTSIDE[2:])
-def test_a_day_that_python_lacks_is_left_out_although_it_has_new_rides(
-    rolled_up: World, moment: str
-) -> None:
+def test_a_day_that_python_lacks_is_left_out_although_it_has_new_rides(rolled_up: World) -> None:
     """The warehouse keeps them with the first, or the last, day that there is."""
-    send_at(rolled_up, (moment, 1))
+    send_at(rolled_up, *((moment, 1) for moment in OUTSIDE[2:]))
     hurry(lead(rolled_up))
     days = [FIRST.date(), date.min, date.max]
     last = twelfth(rolled_up)

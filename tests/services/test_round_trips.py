@@ -14,7 +14,7 @@ from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
-from tests.support.looks import looking
+from tests.support.looks import looking, patient
 from tests.support.receipts import staff
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry, lead, work
@@ -180,7 +180,8 @@ def undecided(world: World) -> int:
     )
 
 
-def test_the_page(counted: Counting) -> None:
+def test_the_page(counted: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient(monkeypatch)
     counted.world.take(1)
     drain(counted.world.streamer())
     with looking(counted.through) as gatherer:

@@ -1,24 +1,27 @@
 """The API's sessions with Postgres: who waits for one, how long, and when one is replaced."""
 
-import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from decimal import Decimal
 from threading import Barrier
 
 import pytest
+from psycopg import IsolationLevel
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from api import booking
 from api.database import ALL_IN_USE, Database, NoConnection
+from api.readiness import require_readiness
 from api.writing import TryLater
-from tests.support.engine import opened
-from tests.support.hosts import url_of
-from tests.support.world import World
+from tests.support.engine import all_shown, opened
+from tests.support.roles import as_role
+from tests.support.world import PATIENCE, World, catch_up, transaction
 
 PID = text("SELECT pg_backend_pid()")
+RATE = "INSERT INTO ratings (ride_id, stars) SELECT id, 5 FROM rides WHERE id = %s"
 
 
 def pids(database: Database, number: int) -> set[int]:
@@ -40,26 +43,22 @@ def test_whoever_finds_all_sessions_in_use_waits_to_its_deadline_and_no_longer(
 
 
 def test_where_the_server_takes_no_more_sessions_a_request_waits_for_one_of_the_others(
-    world: World,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where its role's limit is below API_CONNECTIONS: nobody is refused."""
-    role = f"few_{os.getpid()}"
-    world.connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 2")
-    url = url_of(world, user=role)
-    try:
-        with opened(world, database_url=url, api_connections=8) as database:
-            together = Barrier(8)
+    monkeypatch.setattr("api.database.PATIENCE", PATIENCE)
+    limit = "CONNECTION LIMIT 2"
+    with as_role(world, options=limit) as few, opened(few, api_connections=8) as database:
+        together = Barrier(8)
 
-            def ask(_: int) -> int:
-                together.wait()
-                with database.connect() as connection:
-                    connection.execute(text("SELECT pg_sleep(0.05)"))
-                    return int(connection.execute(PID).scalar_one())
+        def ask(_: int) -> int:
+            together.wait()
+            with database.connect() as connection:
+                connection.execute(text("SELECT pg_sleep(0.05)"))
+                return int(connection.execute(PID).scalar_one())
 
-            with ThreadPoolExecutor(8) as threads:
-                assert len({*threads.map(ask, range(8))}) <= 2
-    finally:
-        world.connection.execute(f"DROP ROLE {role}")
+        with ThreadPoolExecutor(8) as threads:
+            assert len({*threads.map(ask, range(8))}) <= 2
 
 
 def test_a_session_that_is_lost_costs_the_others_nothing(world: World) -> None:
@@ -112,18 +111,13 @@ def test_what_is_refused_again_and_again_leaves_nothing_on_the_server(world: Wor
 
 def test_sessions_that_are_gone_hide_none_that_is_alive(world: World) -> None:
     """Where the server takes no new one: three of four were lost, and nobody is refused."""
-    role = f"few_{os.getpid()}"
-    world.connection.execute(f"CREATE ROLE {role} LOGIN")
-    try:
-        with opened(world, database_url=url_of(world, user=role), api_connections=4) as database:
-            *lost, alive = pids(database, 4)
-            world.connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
-            end = "SELECT pg_terminate_backend(pid, 30000) FROM unnest(%s) pid"  # and wait for it
-            world.connection.execute(end, [lost])
-            for _ in range(8):
-                assert pids(database, 1) == {alive}
-    finally:
-        world.connection.execute(f"DROP ROLE {role}")
+    with as_role(world) as few, opened(few, api_connections=4) as database:
+        *lost, alive = pids(database, 4)
+        world.connection.execute(f"ALTER ROLE {few.stream}_role CONNECTION LIMIT 0")
+        end = "SELECT pg_terminate_backend(pid, 30000) FROM unnest(%s) pid"  # and wait for it
+        world.connection.execute(end, [lost])
+        for _ in range(8):
+            assert pids(database, 1) == {alive}
 
 
 def test_a_statement_whose_columns_have_other_types_now_fails_once(
@@ -153,3 +147,38 @@ def test_a_key_is_found_again_when_its_columns_have_other_types(
             booking.take(database, Decimal(5), "key")
         taken.append(booking.take(database, Decimal(5), "key").id)
     assert len({*taken}) == 1
+
+
+def readiness(world: World) -> None:
+    with opened(world) as database, database.connect() as connection:
+        require_readiness(connection)
+
+
+@pytest.mark.parametrize("look", [all_shown, readiness])
+def test_who_looks_at_all_records_has_no_conflict_with_who_writes(
+    world: World, look: Callable[[World], object]
+) -> None:
+    """Not even with one that is about to commit, and has read what another has changed since."""
+    [ride] = world.send(1)
+    catch_up(world.consumer())
+    with transaction(world) as rating, transaction(world) as other:
+        for each in (rating, other):
+            each.isolation_level = IsolationLevel.SERIALIZABLE
+        rating.tpc_begin(world.stream)
+        rating.execute(RATE, [ride])
+        other.execute("INSERT INTO rides (distance) VALUES (2)")
+        other.commit()
+        rating.execute("INSERT INTO rides (distance) VALUES (3)")
+        rating.tpc_prepare()
+        try:
+            look(world)
+        finally:
+            rating.tpc_rollback()
+
+
+def test_rides_can_be_taken_while_somebody_locks_another_kinds_table(world: World) -> None:
+    """Such as VACUUM FULL; no balancer is told otherwise."""
+    world.send(1)
+    with transaction(world) as holder:
+        holder.execute("LOCK TABLE ratings IN ACCESS EXCLUSIVE MODE")
+        readiness(world)

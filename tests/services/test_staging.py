@@ -44,15 +44,15 @@ def run(connection: psycopg.Connection, statements: str) -> None:
 
 
 @pytest.mark.proves("drawn")
-@pytest.mark.parametrize("offset", [None, -1_000_000, 1, 10**15])
-def test_a_position_that_nobody_has_drawn_is_refused(world: World, offset: int | None) -> None:
+def test_a_position_that_nobody_has_drawn_is_refused(world: World) -> None:
     drawn = world.value("SELECT nextval('log_position')")
-    with pytest.raises(psycopg.errors.CheckViolation) as refused:
-        world.connection.execute(STAGE, [offset and drawn + offset])
-    said = "null" if offset is None else str(drawn + offset)
-    assert refused.value.diag.message_primary == (
-        f"position {said} was not drawn from the sequence log_position"
-    )
+    for position in (None, drawn - 1_000_000, drawn + 1, drawn + 10**15):
+        with pytest.raises(psycopg.errors.CheckViolation) as refused:
+            world.connection.execute(STAGE, [position])
+        said = "null" if position is None else str(position)
+        assert refused.value.diag.message_primary == (
+            f"position {said} was not drawn from the sequence log_position"
+        )
     world.connection.execute(STAGE, [drawn])
     with pytest.raises(psycopg.errors.UniqueViolation):
         world.connection.execute(STAGE, [drawn])

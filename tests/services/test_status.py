@@ -50,13 +50,6 @@ def test_it_says_that_all_is_well_or_what_is_not(world: World) -> None:
     assert (code, told["status"]) == (1, 1)
 
 
-def test_a_probe_of_an_idle_fleet_succeeds(world: World) -> None:
-    with at_work(world, "streamer (starting)"):
-        code, said = run(world)
-    assert code == 0
-    assert said.splitlines()[-2:] == ["All is well.", ""]
-
-
 def test_what_can_not_be_told_is_told_apart_from_what_is_wrong(world: World) -> None:
     nobody = f"127.0.0.1:{free_ports()}"
     code, said = run(world, REDIS_URL=f"redis://{nobody}")
@@ -69,7 +62,7 @@ def test_what_can_not_be_told_is_told_apart_from_what_is_wrong(world: World) -> 
     assert "which this code can't upgrade: CHANGELOG.md says how" in said
 
 
-def test_a_probe_asks_each_host_though_an_earlier_one_hangs(world: World) -> None:
+def test_a_probe_of_an_idle_fleet_succeeds_though_an_earlier_host_hangs(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hangs, at_work(world, "streamer (starting)"):
         url = url_of(world, f"127.0.0.1:{hangs.getsockname()[1]}")
         code, said = run(world, DATABASE_URL=url)
@@ -98,14 +91,23 @@ class Flapping:
         return next(self._found)
 
 
-def test_a_server_that_is_busy_for_a_moment_is_asked_again() -> None:
+def test_a_server_that_is_away_is_asked_again_and_one_that_is_busy_for_some_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(command, "time", clock)
+    away = replace(WELL, redis=Server(False, "Connection refused"), log=None)
     busy = replace(WELL, redis=Server(False, "it does not answer"), log=None)
-    gatherer = Flapping(busy, WELL)
-    assert command.look(gatherer) == WELL  # type: ignore[arg-type]
-    assert gatherer.looks == 2
-    gatherer = Flapping(busy)
+    for found, looks in (((away, WELL), 2), ((busy, busy, busy, WELL), 4)):
+        gatherer = Flapping(*found)
+        assert command.look(gatherer) == WELL  # type: ignore[arg-type]
+        assert gatherer.looks == looks
+    clock.now, gatherer = 0, Flapping(away)
     seen = command.look(gatherer)  # type: ignore[arg-type]
     assert (command.status(seen), gatherer.looks) == (2, 2)
+    clock.now, gatherer = 0, Flapping(busy)
+    seen = command.look(gatherer)  # type: ignore[arg-type]
+    assert (command.status(seen), round(clock.now)) == (2, 4)
 
 
 def test_a_probe_ends_though_always_somebody_else_is_missing(

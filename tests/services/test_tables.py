@@ -27,12 +27,13 @@ def described(connection: Connection, table: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("table", metadata.tables)
-def test_a_table_is_as_the_migrations_make_it(world: World, table: str) -> None:
+def test_a_table_is_as_the_migrations_make_it(module_world: World, table: str) -> None:
     """Columns, types, nullability, keys, defaults, and CHECKs with their names."""
-    with opened(world) as database, database.connect() as connection:
+    with opened(module_world) as database, database.connect() as connection:
         migrated = described(connection, table)
         # From here on, this name is that of another table, which SQLAlchemy makes.
         connection.execute(text("CREATE SCHEMA of_the_api"))
         connection.execute(text("SET search_path = of_the_api, public"))
         metadata.tables[table].create(connection, checkfirst=False)
         assert described(connection, table) == migrated
+        connection.execute(text("DROP SCHEMA of_the_api CASCADE"))

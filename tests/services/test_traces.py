@@ -2,12 +2,15 @@
 
 import json
 import logging
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from api import booking
 from lab.ports import free_ports
 from tests.support.api import Api
+from tests.support.engine import opened
 from tests.support.receipts import SOON, Staff
 from tests.support.world import World, drain, eventually
 from unified_log.tracing import Trace, parse
@@ -26,7 +29,7 @@ def traces(world: World) -> list[Trace | None]:
 def test_a_ride_and_its_receipt_are_of_the_trace_that_the_client_began(
     staff: Staff, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The receiver gets a span of its own; without a trace, or with a malformed one, none."""
+    """So is a rating. The receiver gets a span of its own; without a well-formed trace, none."""
     caplog.set_level(logging.INFO)
     world = staff.world
     api = Api(world)
@@ -36,6 +39,10 @@ def test_a_ride_and_its_receipt_are_of_the_trace_that_the_client_began(
     under_key = api.post("4", **HEADERS, **{"Idempotency-Key": "k"}).json()["ride"]["id"]
     drain(world.streamer())
     assert traces(world) == [TRACE, None, None, TRACE]
+    rated = api.client.post(f"/rides/{plain}/rating", data={"stars": 4}, headers=HEADERS)
+    assert rated.is_success
+    drain(world.streamer())
+    assert traces(world)[4:] == [TRACE]
 
     worker = staff.worker()
     worker.until(lambda: staff.outcomes() == 4)
@@ -52,21 +59,17 @@ def test_a_ride_and_its_receipt_are_of_the_trace_that_the_client_began(
         assert not {"traceparent", "tracestate"} & request.headers.keys()
 
 
-def test_a_rating_is_of_the_trace_in_which_it_was_given(world: World) -> None:
-    api = Api(world)
-    [ride] = world.take(1)
-    assert api.client.post(f"/rides/{ride}/rating", data={"stars": 4}, headers=HEADERS).is_success
+def send_traced(world: World) -> None:
+    with opened(world) as database:
+        booking.take(database, Decimal(1), None, TRACE)
     drain(world.streamer())
-    assert traces(world) == [None, TRACE]
 
 
 def test_an_attempt_that_is_made_again_is_another_span_of_the_trace(staff: Staff) -> None:
-    world = staff.world
-    Api(world).post("1", **HEADERS)
-    drain(world.streamer())
+    send_traced(staff.world)
     worker = staff.worker()
     worker.until(lambda: staff.outcomes() == 1)
-    world.connection.execute(
+    staff.world.connection.execute(
         "UPDATE receipts SET outcome = NULL, decided_at = NULL, due_at = now()"
     )
     worker.until(lambda: len(staff.receiver.requests) == 2)
@@ -76,10 +79,8 @@ def test_an_attempt_that_is_made_again_is_another_span_of_the_trace(staff: Staff
 
 
 def test_a_ride_that_the_log_has_lost_has_a_receipt_without_a_trace(staff: Staff) -> None:
-    world = staff.world
-    Api(world).post("1", **HEADERS)
-    drain(world.streamer())
-    world.log().start_anew()
+    send_traced(staff.world)
+    staff.world.log().start_anew()
     worker = staff.worker("one", **SOON)
     worker.until(lambda: staff.outcomes() == 1)
     assert "traceparent" not in staff.receiver.requests[0].headers

@@ -10,7 +10,7 @@ from tests.support.looks import seen
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import Receiver
 from tests.support.world import World, catch_up, drain, eventually
-from unified_log.log import START, LogFull, Staged
+from unified_log.log import START, LogFull, Staged, stream
 from unified_log.streamer.trimming import Caps, Trimmer
 from unified_log.terms import Term
 from watch.facts import Receipts
@@ -101,6 +101,37 @@ def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> Non
     trimming(world, length=1000).trim()
     assert world.log().length() < 1200
     assert catch_up(gone)[1] == sum(range(1, 3001))
+
+
+@each_stream_server
+def test_a_backlog_that_is_sent_at_once_is_trimmed_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a log that grows by more in a second than one XTRIM drops would outgrow its cap.
+
+    Millions, after a reader was removed, go by and by: Redis answers nobody meanwhile.
+    """
+    log = world.log()
+    for first in range(1, 24_001, 2000):
+        log.append([Staged(first + more, "ride.create", "{}") for more in range(2000)], 0, TERM)
+    world.consumer("gone")
+    with monkeypatch.context() as patched:
+        patched.setattr(stream, "MOST_TRIMMED", 500)
+        assert 0 < trimming(world, length=1000).trim() <= 500
+    trimming(world, length=1000).trim()
+    assert log.length() < 1000 + A_NODE
+    assert log.trim_before(log.last_id()) > 800
+    assert log.length() <= A_NODE
+
+
+def test_a_reader_that_writes_its_place_in_many_digits_stops_nothing(world: World) -> None:
+    """Redis takes no id of more than 127 characters."""
+    consumer = world.consumer()
+    world.send(*range(1, 301))
+    catch_up(consumer)
+    pad = "UPDATE checkpoints SET last_redis_id = repeat('0', 128) || last_redis_id"
+    world.connection.execute(pad)
+    assert trimming(world).trim() > 0
 
 
 @each_stream_server

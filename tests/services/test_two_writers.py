@@ -75,26 +75,24 @@ def waiting(world: World, statement: str, values: Any) -> Iterator[Future[int]]:
         yield other
 
 
-@pytest.mark.parametrize("table", WRITES)
-def test_exactly_one_of_two_writes_a_version(made: World, table: str) -> None:
-    write = WRITES[table]
-    with transaction(made) as first:
-        assert first.execute(write.statement.encode(), write.values).rowcount == 1
-        with waiting(made, write.statement, write.values) as second:
-            first.commit()
-        assert second.result() == 0
-    assert (1, 1) in made.connection.execute(write.left.encode()).fetchall()
+def test_exactly_one_of_two_writes_a_version(made: World) -> None:
+    for statement, values, left in WRITES.values():
+        with transaction(made) as first:
+            assert first.execute(statement.encode(), values).rowcount == 1
+            with waiting(made, statement, values) as second:
+                first.commit()
+            assert second.result() == 0
+        assert (1, 1) in made.connection.execute(left.encode()).fetchall()
 
 
-@pytest.mark.parametrize("table", WRITES)
-def test_who_waits_for_one_that_rolls_back_writes_it(made: World, table: str) -> None:
-    write = WRITES[table]
-    with transaction(made) as first:
-        first.execute(write.statement.encode(), write.values)
-        with waiting(made, write.statement, write.values) as second:
-            first.rollback()
-        assert second.result() == 1
-    assert (1, 1) in made.connection.execute(write.left.encode()).fetchall()
+def test_who_waits_for_one_that_rolls_back_writes_it(made: World) -> None:
+    for statement, values, left in WRITES.values():
+        with transaction(made) as first:
+            first.execute(statement.encode(), values)
+            with waiting(made, statement, values) as second:
+                first.rollback()
+            assert second.result() == 1
+        assert (1, 1) in made.connection.execute(left.encode()).fetchall()
 
 
 def test_who_locks_a_checkpoint_that_is_moving_sees_where_it_has_moved(made: World) -> None:
@@ -162,12 +160,13 @@ def test_what_was_set_back_while_a_sweep_looked_stays_set_back(made: World) -> N
     ).fetchall() == [(2, 0)]
 
 
-@pytest.mark.parametrize("table", ["streamer_state", "rollup_state", "receipts_state"])
-def test_there_is_one_row_whatever_its_version(made: World, table: str) -> None:
-    made.connection.execute(f"UPDATE {table} SET version = 7".encode())
-    columns = "(salt) VALUES (repeat('0', 32))" if table == "receipts_state" else "DEFAULT VALUES"
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        made.connection.execute(f"INSERT INTO {table} {columns}".encode())
+def test_there_is_one_row_whatever_its_version(made: World) -> None:
+    for table in ("streamer_state", "rollup_state", "receipts_state"):
+        made.connection.execute(f"UPDATE {table} SET version = 7".encode())
+        salt = "(salt) VALUES (repeat('0', 32))"
+        columns = salt if table == "receipts_state" else "DEFAULT VALUES"
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            made.connection.execute(f"INSERT INTO {table} {columns}".encode())
 
 
 def test_a_reader_and_its_state_are_there_once(made: World) -> None:

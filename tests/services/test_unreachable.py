@@ -30,21 +30,16 @@ def test_each_host_is_named_with_its_own_reason(world: World) -> None:
     assert SECRET not in said
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_usual_mistake_is_told_with_the_place(world: World) -> None:
+    for change, said in (
         ({"dbname": "nowhere"}, 'database "nowhere" does not exist'),
         ({"user": "nobody"}, 'role "nobody" does not exist'),
         ({"options": "-c nothing=1"}, 'unrecognized configuration parameter "nothing"'),
         ({"sslmode": "require", "host": "127.0.0.1", "port": "1"}, "Connection refused"),
-    ],
-)
-def test_a_usual_mistake_is_told_with_the_place(
-    world: World, change: dict[str, str], said: str
-) -> None:
-    where, _, reason = reasons(url_of(world, **change))[27:].partition(": ")
-    assert reason == said
-    assert where in ("127.0.0.1:1", f"{world.postgres.sockets}/.s.PGSQL.5432")
+    ):
+        where, _, reason = reasons(url_of(world, **change))[27:].partition(": ")
+        assert reason == said
+        assert where in ("127.0.0.1:1", f"{world.postgres.sockets}/.s.PGSQL.5432")
 
 
 def test_a_search_path_that_leads_nowhere_is_not_told_as_a_missing_schema(world: World) -> None:

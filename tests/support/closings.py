@@ -1,9 +1,17 @@
 """Periods that are closed, without the reading that goes before it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 
-from tests.support.world import World
+import psycopg
+
+from consumers.totals.total import Total
+from tests.support.disasters import flush
+from tests.support.world import Consumer, World, catch_up, exact
 from unified_log.database import one_row
+from unified_log.readers.healing import View
+from unified_log.readers.taking import Taking
 
 CLOSE = """
     WITH run AS (
@@ -17,6 +25,9 @@ CLOSE = """
     RETURNING id
 """
 
+
+RECOUNT = "UPDATE checkpoints SET recount = true"
+LONGER = "UPDATE rides SET distance = distance + %s WHERE id = cell_start() + %s"
 
 # Whoever alters a row by hand may know of its hash.
 REHASH = ("UPDATE closings SET hash = closing_hash(closings)",)
@@ -42,3 +53,32 @@ def reopen(world: World, number: int) -> None:
         " WHERE id = %s",
         [number],
     )
+
+
+@contextmanager
+def altered(world: World, ride: int = 1) -> Iterator[None]:
+    """The cell's so manieth ride is longer by a metre: who reads it meanwhile has one too many."""
+    world.connection.execute(LONGER, [1, ride])
+    yield
+    world.connection.execute(LONGER, [-1, ride])
+
+
+def is_right(world: World, consumer: Consumer | None = None, ride: int = 1) -> bool:
+    """Whether a total is exact, which did not read that ride."""
+    consumer = consumer or world.consumer()
+    with altered(world, ride):
+        catch_up(consumer)
+    return exact(world, consumer)
+
+
+def begin(world: World, connection: psycopg.Connection, name: str) -> None:
+    """What a reader does first."""
+    Taking(Total(connection, name), View(connection, {}), world.stream)
+
+
+def three_closed(world: World) -> World:
+    """Five rides, of which three are closed; the log has lost all of them."""
+    world.send(1, 2, 3, 4, 5)
+    close(world, world.start + 3)
+    flush(world)
+    return world

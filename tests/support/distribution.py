@@ -2,9 +2,9 @@
 
 The tests of a file share its fixtures. The files beside a running fleet share that fleet and
 a browser; those of the analytics share a Spark session, which is a JVM, in two halves, since one
-worker alone would still be at them when all others are done. (Marks for
-`--dist loadgroup` would do, but they have no effect: pytest-xdist 3.8 passes them on by renaming
-tests, which pytest 9.2 does not allow.)
+worker alone would still be at them when all others are done. Those that need none of it, or have
+one of their own, go to any worker. (Marks for `--dist loadgroup` would do, but they have no effect:
+pytest-xdist 3.8 passes them on by renaming tests, which pytest 9.2 does not allow.)
 """
 
 from collections import Counter
@@ -17,6 +17,10 @@ from xdist.workermanage import WorkerController
 
 ANALYTICS = "tests/analytics/"
 SECOND_HALF = f"{ANALYTICS}test_o"  # of these files, by their names
+ALONE = {
+    f"{ANALYTICS}test_{name}.py"
+    for name in ("added_up", "damage", "foreign_settings", "reconciler", "several_workers", "table")
+}
 SHARING = (ANALYTICS, "tests/fleet/beside/")
 # First those that share: they keep a core busy for minutes. Beside them those that mostly wait,
 # for processes to start and to heal.
@@ -25,10 +29,12 @@ ORDER = (*SHARING, "tests/fleet/", "tests/services/", "tests/")
 
 def scope_of(nodeid: str) -> str:
     """The scope of a test: all tests of one scope run on the same worker."""
-    if nodeid.startswith(ANALYTICS):
-        return f"{ANALYTICS} ({'first' if nodeid < SECOND_HALF else 'second'} half)"
-    folders = (folder for folder in SHARING if nodeid.startswith(folder))
-    return next(folders, nodeid.partition("::")[0])
+    file = nodeid.partition("::")[0]
+    if file in ALONE:
+        return file
+    if file.startswith(ANALYTICS):
+        return f"{ANALYTICS} ({'first' if file < SECOND_HALF else 'second'} half)"
+    return next((folder for folder in SHARING if file.startswith(folder)), file)
 
 
 def rank(nodeid: str) -> int:

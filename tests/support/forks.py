@@ -37,10 +37,23 @@ IMPORTED = (
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 )
+# What a run of the nightly job imports beside that.
+OF_A_RUN = (
+    "analytics.asking",
+    "analytics.job",
+    "analytics.report.machine",
+    "analytics.report.page",
+    "analytics.report.text",
+)
 LONGEST = 60.0  # seconds, of a command that ends by itself
 # The interpreter that forks, one for each test process: it starts with the first service.
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([*IMPORTED])
+
+
+def import_a_run() -> None:
+    """Have it import that, too, in a test process that will start runs, unless it has started."""
+    FORKING.set_forkserver_preload([*IMPORTED, *OF_A_RUN])
 
 
 class Process(ForkServerProcess):

@@ -4,12 +4,22 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import psycopg
+import pytest
 
-from tests.support.world import World, eventually
+from tests.support.world import PATIENCE, World, eventually
 from unified_log import sessions
+from watch import asking_postgres, asking_redis, gathering
 from watch.asking_redis import TIMEOUT
 from watch.facts import Database, Facts, Reader
 from watch.gathering import Gatherer
+
+
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have later gatherers wait for as long as a busy machine takes."""
+    monkeypatch.setattr(gathering, "EACH", PATIENCE)
+    monkeypatch.setattr(asking_redis, "TIMEOUT", PATIENCE)
+    monkeypatch.setattr(asking_postgres, "TIMEOUT", PATIENCE)
+    monkeypatch.delitem(asking_postgres.SESSION, "statement_timeout")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from unified_log.database import in_its_letters
 from unified_log.log import Entry, Record
 from unified_log.terms import Range, StateLost, Terms
 
@@ -85,6 +86,7 @@ class Malformed(NamedTuple):
 def keep_malformed(connection: psycopg.Connection, kind: str, name: str, found: Malformed) -> bool:
     """Keep the beginning of an invalid entry; returns whether it is new in the table."""
     entry, reason = found
+    reason = in_its_letters(connection, reason)
     values = [kind, name, entry.redis_id, entry.beginning, reason]
     return connection.execute(KEEP, values).rowcount == 1
 

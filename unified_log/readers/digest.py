@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from unified_log.errors import in_one_line
 from unified_log.log import Entry, Invalid, decode
 from unified_log.readers.committed import Bounds, Ignored, Malformed, is_committed
 from unified_log.readers.gaps import Gap
@@ -72,7 +73,8 @@ def digest(
                     result.gaps.append(Gap(result.position, record.prev))
                 result.position = record.id
         except Invalid as reason:
-            result.malformed.append(Malformed(entry, str(reason)))
+            # Whatever it quotes of the entry, Postgres takes.
+            result.malformed.append(Malformed(entry, in_one_line(reason)))
         except Exception as error:
             error.add_note(f"while it parsed {record.type.decode()}, position {record.id}")
             raise

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from unified_log.database import one_row
+from unified_log.database import in_its_letters
 from unified_log.errors import RecordRefused, Unavailable, in_one_line
 
 MOST_IN_A_ROW = 10
@@ -118,7 +118,8 @@ class HeldOutRecords:
 
     def require_few(self, found: HeldOut) -> None:
         """Raise StandsStill if it would be one too many."""
-        in_a_row, undecided = one_row(self._connection.execute(COUNTS, self._who))
+        # No row: the checkpoint is gone, and moving it says so.
+        in_a_row, undecided = self._connection.execute(COUNTS, self._who).fetchone() or (0, 0)
         if in_a_row >= MOST_IN_A_ROW:
             why = f"{in_a_row} records in a row were refused"
         elif undecided >= MOST_UNDECIDED:
@@ -133,6 +134,7 @@ class HeldOutRecords:
     def keep(self, found: HeldOut) -> None:
         """Note that the state lacks it: in the transaction in which the checkpoint passes it."""
         reason, sqlstate = found.refusal
+        reason = in_its_letters(self._connection, reason)
         values = [*self._who, found.position, found.type, sqlstate, reason]
         self._connection.execute(KEEP, values)
 
@@ -149,4 +151,5 @@ class HeldOutRecords:
 
     def refused_again(self, position: int, why: Refusal) -> None:
         """Note what became of a retry."""
-        self._connection.execute(REFUSED_AGAIN, [why.sqlstate, why.reason, *self._who, position])
+        reason = in_its_letters(self._connection, why.reason)
+        self._connection.execute(REFUSED_AGAIN, [why.sqlstate, reason, *self._who, position])

@@ -25,11 +25,14 @@ DURABILITY = """
     WHERE (name = 'fsync' AND setting = 'off')
        OR (name = 'synchronous_commit' AND setting IN ('off', 'local'))
 """
-# The next number drawn must lie above `taken`.
+# The next number drawn must lie above `taken`: what is above `last_sent` is staged. (`log_records`
+# would wait for whoever has locked the table of one kind.)
 SEQUENCE = """
     SELECT seqcache, seqincrement, seqcycle,
            (SELECT last_value - (NOT is_called)::int FROM log_position) AS last_drawn,
-           greatest(last_sent_id, (SELECT max(id) FROM log_records)) AS taken
+           greatest(last_sent_id, (
+               SELECT max(id) FROM staged_log_records WHERE id > last_sent_id
+           )) AS taken
     FROM pg_sequence CROSS JOIN (
         SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1
     ) state WHERE seqrelid = 'log_position'::regclass
@@ -42,7 +45,7 @@ STRANDED = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 1
 # Readers write the types that they handle into their checkpoints.
 UNHANDLED = """
     SELECT type FROM unnest(%s::text[]) type
-    WHERE type NOT IN (SELECT unnest(types) FROM current_checkpoints) ORDER BY type
+    WHERE NOT EXISTS (SELECT FROM current_checkpoints WHERE type = ANY(types)) ORDER BY type
 """
 
 # It also makes sessions discard the numbers that they have cached.

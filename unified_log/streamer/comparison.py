@@ -8,6 +8,7 @@ says has readers count what no heal would bring; whoever forgets to stage has th
 import psycopg
 
 from unified_log.database import one_row
+from unified_log.terms import StateLost
 
 # A page of records with what their rows say; one without a row differs, too.
 DIFFERENT = """
@@ -26,6 +27,10 @@ BARE = """
     WHERE NOT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = unsent.id)
     ORDER BY id LIMIT 11
 """
+NEXT = """
+    SELECT min(id) FROM staged_log_records
+    WHERE id > (SELECT last_sent_id FROM streamer_state ORDER BY version DESC LIMIT 1)
+"""
 STATE = """
     SELECT last_sent_id, records_sent FROM streamer_state ORDER BY version DESC LIMIT 1
 """
@@ -37,6 +42,8 @@ ROWS = """
 MOST_POSITIONS = 100_000  # counting so many rows takes about 0.02 s; a busier log counts none
 LEAVE_OUT = "python -m unified_log.repair leaves them out of the log, and readers heal them"
 RECOUNT = "UPDATE checkpoints SET recount = true WHERE recount IS NOT NULL has readers count them"
+# Behind a staged record: the chain goes on without them, so no gap shows them.
+LATER = f"once the log has passed them, {RECOUNT}"
 
 
 class Comparison:
@@ -46,11 +53,13 @@ class Comparison:
         self._sent: tuple[int, int] | None = None  # STATE at the last look
 
     def warnings(self, connection: psycopg.Connection) -> list[str]:
-        """A line about each sort of difference; usually none. Raises psycopg.Error."""
+        """A line about each sort of difference; usually none. Raises StateLost or psycopg.Error."""
+        look = f"SELECT ARRAY({BARE}), ({NEXT}), ARRAY({DIFFERENT})"
+        bare, following, different = one_row(connection.execute(look))
         found = self._missed(connection)
-        bare, different = one_row(connection.execute(f"SELECT ARRAY({BARE}), ARRAY({DIFFERENT})"))
         if bare:
-            found.append(f"inserted, but not staged: rows {_named(bare)}; {LEAVE_OUT}")
+            what_to_do = LEAVE_OUT if following is None or bare[0] < following else LATER
+            found.append(f"inserted, but not staged: rows {_named(bare)}; {what_to_do}")
         if different:
             found.append(f"staged, but not as log_records has it: records {_named(different)}")
         return found
@@ -60,11 +69,14 @@ class Comparison:
 
         A repair counts older records as sent: it can hide such rows, but not invent them.
         """
-        before, self._sent = self._sent, one_row(connection.execute(STATE))
-        (after, sent_before), (upto, sent) = before or self._sent, self._sent
-        if not 0 < upto - after <= MOST_POSITIONS:
-            return []
-        missed = one_row(connection.execute(ROWS, [after, upto]))[0] - (sent - sent_before)
+        if (state := connection.execute(STATE).fetchone()) is None:
+            raise StateLost
+        (after, sent_before), (upto, sent) = self._sent or state, state
+        missed = 0
+        if 0 < upto - after <= MOST_POSITIONS:
+            rows = one_row(connection.execute(ROWS, [after, upto]))[0]
+            missed = rows - (sent - sent_before)
+        self._sent = state  # last: where a table is locked, the next look counts these
         if missed <= 0:
             return []
         where = f"the rows in positions {after + 1} to {upto}"

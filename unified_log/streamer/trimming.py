@@ -61,7 +61,8 @@ class Trimmer:
         needed += [
             group.first_pending or group.last_delivered for group in groups.positions(self._log)
         ]
-        return min(needed, key=as_numbers, default=START)
+        # In as few digits as can be: Redis takes no id of 128 characters.
+        return "{}-{}".format(*min(map(as_numbers, needed), default=as_numbers(START)))
 
     def _oldest_to_keep(self) -> str:
         """By Redis' clock. If that was set back, new ids go on from the existing ones."""

@@ -16,11 +16,12 @@ from unified_log.streamer.trimming import Trimmer
 logger = logging.getLogger(__name__)
 
 UPKEEP_EVERY = 1.0  # seconds
-LOOK_EVERY = 30.0  # seconds; this reads the outbox from its start
+LOOK_EVERY = 30.0  # seconds; this reads the outbox from its start, and the tables of records
 # While a snapshot is held elsewhere, that also visits every record that was sent since.
 BRIEFLY = "SET LOCAL statement_timeout = '1s'"
 NOT_LOOKED = (
-    "the outbox can't be looked through within a second: some session holds an old snapshot"
+    "the outbox can't be looked through within a second: some session holds an old snapshot, or has"
+    " locked a table of records"
 )
 AN_HOUR = 3600.0
 
@@ -57,7 +58,7 @@ class Alarms:
                 stranded = checks.stranded_warnings(connection, last_sent)
                 found = dict.fromkeys(stranded, logging.ERROR)
                 return found | dict.fromkeys(self._comparison.warnings(connection), logging.WARNING)
-        except psycopg.errors.QueryCanceled:
+        except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
             return found | {NOT_LOOKED: logging.ERROR}
 
     def _fsync(self, log: Log) -> dict[str, int]:

@@ -57,13 +57,15 @@ class LogBook:
         """Whether a reader may have read other entries than `read`, which the onlooker saw.
 
         A fault between the two moments may have taken entries from the log, or hidden some from the
-        onlooker; or the log may have been trimmed to its longest.
+        onlooker; so may one by which an entry was seen: what came after it may have the ids of what
+        was lost. Or the log may have been trimmed to its longest.
         """
-        since = min([since, *(one.at for one in read)])
+        times = [one.at for one in read]
+        since, until = min([since, *times]), max([by, *times])
         first = min((one.before for one in read), default=len(self._times))
         later = bisect_right(self._times, by + UNREAD) - first
         return later > self._longest or any(
-            loss.began <= by and since <= loss.ended + UNREAD for loss in self._losses
+            loss.began <= until and since <= loss.ended + UNREAD for loss in self._losses
         )
 
 

@@ -105,7 +105,7 @@ def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(
     first = driver.current_window_handle
     chromium.open(url)
     try:
-        for _ in range(7):
+        for _ in range(6):
             driver.switch_to.new_window("tab")
             driver.get(url)
             chromium.eventually(lambda: chromium.texts("#clock") != [""], "a page")

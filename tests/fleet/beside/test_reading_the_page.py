@@ -20,7 +20,6 @@ REVIVE = """
     UPDATE receipts SET outcome = 'delivered', reason = NULL, replay_at = NULL
     WHERE ride_id = ANY(%s)
 """
-WIDTHS = (1280, 400)
 
 
 @pytest.fixture
@@ -66,12 +65,20 @@ def another_look(chromium: Browser) -> None:
     chromium.eventually(lambda: chromium.texts("#clock") != shown, "another look")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_button_moves_while_numbers_change(
-    chromium: Browser, url: str, database: psycopg.Connection, dead: list[int], width: int
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)], ids=["light", "dark"])
+def test_nothing_serious_keeps_anyone_from_reading_it_and_no_button_moves(
+    chromium: Browser,
+    url: str,
+    database: psycopg.Connection,
+    dead: list[int],
+    width: int,
+    dark: bool,
 ) -> None:
-    chromium.open(url, width=width)
+    """No button does while its numbers change."""
+    chromium.open(url, width=width, dark=dark)
     chromium.shows(f"ride {dead[0]:,}", "#dead li")
+    assert chromium.overhang == 0
+    assert chromium.audit() == []
     chromium.watch_buttons()
     for change in (DIE, REVIVE):
         database.execute(change, [dead[1:]])
@@ -79,16 +86,6 @@ def test_no_button_moves_while_numbers_change(
     places = chromium.places_of_buttons()
     assert len(places) >= 3
     assert {name: seen for name, seen in places.items() if len(seen) > 1} == {}
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)], ids=["light", "dark"])
-def test_nothing_serious_keeps_anyone_from_reading_it(
-    chromium: Browser, url: str, dead: list[int], width: int, dark: bool
-) -> None:
-    chromium.open(url, width=width, dark=dark)
-    chromium.shows(f"ride {dead[0]:,}", "#dead li")
-    assert chromium.overhang == 0
-    assert chromium.audit() == []
 
 
 FAULTY = """data:text/html,<!doctype html><html lang=en><title>Faulty</title><main><h1>Faulty</h1>

@@ -19,6 +19,8 @@ standings = partial(
     Mutant, file="migrations/versions/0010_schema.sql", tests="services/test_lag.py"
 )
 schema = partial(Mutant, tests="services/test_schema.py")
+readiness = partial(Mutant, file="api/readiness.py")
+SESSIONS = "services/test_sessions_of_the_api.py::"
 
 MUTANTS = [
     booking(
@@ -118,6 +120,7 @@ SELECT :key, distance, id FROM ride
         "AS bigint CACHE 1;",
         "AS bigint CACHE 10;",
         file="unified_log/schema/1_log.sql",
+        tests="services/test_repair.py::test_a_sequence_that_was_set_forward_is_no_fault",
     ),
     Mutant(
         "a client that is silent is waited for",
@@ -252,6 +255,7 @@ SELECT :key, distance, id FROM ride
         "the feed conflicts with those who write",
         '    connection.execution_options(isolation_level="READ COMMITTED")\n',
         "",
+        file="api/database.py",
     ),
     feed(
         "a policy hides records from the feed",
@@ -264,5 +268,24 @@ SELECT :key, distance, id FROM ride
         '    response.headers["Cache-Control"] = "no-store"  # caches may keep a 404 or a 410\n',
         "",
         file="api/problems.py",
+    ),
+    readiness(
+        "whoever locks the table of another kind takes the API out of the balancer",
+        "SELECT max(id) FROM rides",
+        "SELECT max(id) FROM log_records",
+        tests=SESSIONS + "test_rides_can_be_taken_while_somebody_locks_another_kinds_table",
+    ),
+    readiness(
+        "whether rides can be taken conflicts with those who write",
+        "with committed(connection):",
+        "with connection.begin():",
+        tests=SESSIONS + "test_who_looks_at_all_records_has_no_conflict_with_who_writes",
+    ),
+    readiness(
+        "whoever shows the consumers conflicts with those who write",
+        "with committed(connection):",
+        "with connection.begin():",
+        file="api/consumers.py",
+        tests=SESSIONS + "test_who_looks_at_all_records_has_no_conflict_with_who_writes",
     ),
 ]

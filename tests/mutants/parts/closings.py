@@ -6,9 +6,8 @@ from tests.mutants.mutant import Mutant
 
 total = partial(Mutant, file="consumers/totals/total.py", tests="services/test_closings.py")
 closing = partial(Mutant, file="consumers/totals/closing.py", tests="services/test_closings.py")
-schema = partial(
-    Mutant, file="migrations/versions/0011_closings.sql", tests="services/test_closings.py"
-)
+REOPENED = "services/test_closings_reopened.py"
+schema = partial(Mutant, file="migrations/versions/0011_closings.sql", tests=REOPENED)
 closings = partial(Mutant, file="analytics/closings.py", tests="fast/test_closings_compared.py")
 balances = partial(Mutant, file="analytics/balances.py", tests="fast/test_closings_compared.py")
 ALL_REASONS = (
@@ -29,22 +28,25 @@ MUTANTS = [
         "a total begins at a closing that was reopened",
         "WHERE reopened_at IS NULL AND position > %s",
         "WHERE position > %s",
+        tests=REOPENED,
     ),
     closing(
         "a total looks for the last time before it has the lock",
         f"{LOCKS}\n{LOOKS_AGAIN}",
         f"{LOOKS_AGAIN}\n{LOCKS}",
-        tests="services/test_closings.py::test_a_closing_that_was_reopened_is_not_used",
+        tests=f"{REOPENED}::test_a_closing_that_was_reopened_is_not_used",
     ),
     closing(
         "a total begins at a closing that was altered",
         "AND hash = closing_hash(closings)",
         "AND hash <> ''",
+        tests=REOPENED,
     ),
     closing(
         "a total may begin while closings are reopened",
         "SELECT pg_try_advisory_xact_lock_shared(%s)",
         "SELECT %s > 0",
+        tests=REOPENED,
     ),
     closing(
         "a new total reads all rides",
@@ -134,6 +136,18 @@ MUTANTS = [
         'f"{number} {what} {now}"',
         'f"{number} {what}"',
     ),
+    Mutant(
+        "a closing that is broken can be approved",
+        "kind = CLOSING_WRONG if is_broken else CLOSING_CHANGED",
+        "kind = CLOSING_CHANGED",
+        "analytics/balances.py",
+        "fast/test_closings_compared.py::test_a_row_that_is_not_what_it_was_is_held",
+    ),
+    closable(
+        "a period is closed that no total was compared with",
+        "if stood and max(stood) < position:",
+        "if stood and max(stood) < 0:",
+    ),
     closable(
         "what is found need not be decided before a close",
         '        raise Unavailable(f"run {last.id} has found',
@@ -179,7 +193,6 @@ MUTANTS = [
         "WHERE id >= %s AND reopened_at IS NULL",
         "WHERE %s > 0 AND reopened_at IS NULL",
         "analytics/close.py",
-        "services/test_closings.py::"
-        "test_a_closing_is_reopened_with_all_later_ones_and_no_earlier_one",
+        f"{REOPENED}::test_a_closing_is_reopened_with_all_later_ones_and_no_earlier_one",
     ),
 ]

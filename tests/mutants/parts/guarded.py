@@ -19,6 +19,13 @@ MUTANTS = [
         "test_after_an_attack_on_the_ledger_all_is_read_again_and_what_is_right_stays",
     ),
     evidence(
+        "a ledger that the log names no longer says nothing",
+        "if newest and newest.position >= extent:",
+        "if newest and newest.position < 0:",
+        tests="analytics/test_ledger_attacked.py::"
+        "test_a_ledger_that_the_log_names_no_longer_still_says_what_the_rides_were",
+    ),
+    evidence(
         "nobody looks for other writers",
         "if others := strangers(warehouse.table.store):",
         "if others := list[str]():",
@@ -83,6 +90,6 @@ MUTANTS = [
         "if last is None or last.id != run:",
         "if last is None:",
         tests="analytics/test_approvals.py::"
-        "test_a_run_is_approved_only_while_it_is_the_last_and_holds_something_and_for_a_reason",
+        "test_only_the_last_run_is_approved_if_it_holds_something_and_for_a_reason_and_then_all_agrees",
     ),
 ]

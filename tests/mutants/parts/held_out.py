@@ -258,4 +258,36 @@ MUTANTS = [
         "set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'on', true)",
         tests=HEALING + "test_a_page_of_a_long_gap_visits_few_rows",
     ),
+    held_out(
+        "who has lost its checkpoint is asked how much it holds out",
+        "in_a_row, undecided = self._connection.execute(COUNTS, self._who).fetchone() or (0, 0)",
+        "[(in_a_row, undecided)] = self._connection.execute(COUNTS, self._who)",
+        tests=HELD + "test_nor_is_it_where_the_next_record_is_malformed_in_the_view",
+    ),
+    Mutant(
+        "a malformed entry's reason is kept as it is",
+        "Malformed(entry, in_one_line(reason))",
+        "Malformed(entry, str(reason))",
+        "unified_log/readers/digest.py",
+        MISTAKEN + "test_a_reason_that_quotes_what_no_text_holds_stops_nothing",
+    ),
+    Mutant(
+        "a malformed entry's reason is in letters that the database has not",
+        "    reason = in_its_letters(connection, reason)\n",
+        "",
+        "unified_log/readers/committed.py",
+        MISTAKEN + "test_a_reason_that_the_database_has_no_letters_for_is_told_in_ascii",
+    ),
+    held_out(
+        "a refusal's reason is in letters that the database has not",
+        "        reason = in_its_letters(self._connection, reason)\n",
+        "",
+        tests=MISTAKEN + "test_a_reason_that_the_database_has_no_letters_for_is_told_in_ascii",
+    ),
+    held_out(
+        "a retry's reason is in letters that the database has not",
+        "reason = in_its_letters(self._connection, why.reason)",
+        "reason = why.reason",
+        tests=MISTAKEN + "test_a_reason_that_the_database_has_no_letters_for_is_told_in_ascii",
+    ),
 ]

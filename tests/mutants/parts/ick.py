@@ -5,6 +5,7 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 ICK = "services/test_ick.py"
+STORY = f"{ICK}::test_a_story_through_every_kind_of_client"
 LIMITS = "services/test_ick_limits.py"
 OWNED = "services/test_ick_owned.py"
 NOTICED = (
@@ -20,7 +21,7 @@ MUTANTS = [
         "an addition raises a score",
         "call('ZADD', pset, 'LT', 'CH', ",
         "call('ZADD', pset, 'CH', ",
-        tests=f"{ICK}::test_a_member_that_is_added_all_the_time_gets_its_turn",
+        tests=STORY,
     ),
     script(
         "a move raises a score",
@@ -37,13 +38,13 @@ MUTANTS = [
         "a reservation takes its size beside what is reserved",
         "min(size - call('ZCARD', to), LIMIT / 2)",
         "min(size, LIMIT / 2)",
-        tests=f"{ICK}::test_what_is_not_committed_is_reserved_again_and_a_commit_frees_its_place",
+        tests=STORY,
     ),
     script(
         "a backwash changes nothing",
         "if ARGV[4] == 'backwash' then",
         "if false then",
-        tests=f"{ICK}::test_only_with_backwash_a_lower_score_displaces_what_is_reserved",
+        tests=STORY,
     ),
     script(
         "more is told than was asked for",

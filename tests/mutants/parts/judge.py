@@ -73,9 +73,65 @@ MUTANTS = [
     ),
     judgement(
         "what was copied from Postgres is a witness",
-        "known = proven if self._remembers else 0",
-        "known = self.evidence.known.extent",
+        "return {what: min(before.get(what, 0), end) for what, end in upto.items()}",
+        "return upto",
         tests="analytics/test_fresh_rides.py",
+    ),
+    judgement(
+        "an earlier run confirms what the warehouse has lost",
+        "min(before.get(what, 0), end)",
+        "before.get(what, 0)",
+        tests="analytics/test_fresh_rides.py::"
+        "test_no_run_remembers_rides_that_the_warehouse_has_lost",
+    ),
+    Mutant(
+        "what a run has seen that never published is handed on",
+        "        if not judgement.may_publish:\n",
+        "        if not judgement.is_proven:\n",
+        "analytics/case.py",
+        tests="analytics/test_fresh_rides.py::"
+        "test_what_a_run_has_seen_that_died_before_it_published_is_no_witness",
+    ),
+    judgement(
+        "what was held is decided without the ledger",
+        "voted | dict.fromkeys(self._held_before, Right.NOBODY)",
+        "voted",
+        tests="analytics/test_fresh_rides.py::test_what_is_held_stays_so_without_the_ledger",
+    ),
+    Mutant(
+        "a run that has died confirms what it has copied",
+        "WHERE later.id = runs.id OR later.id > runs.id AND later.ledgers <> '{}'",
+        "WHERE later.id = runs.id",
+        "analytics/runs.py",
+        "analytics/test_fresh_rides.py::test_no_run_remembers_rides_that_the_warehouse_has_lost",
+    ),
+    votes(
+        "a total below the first ride is compared with a block above it",
+        "elif block.first <= position:",
+        "else:",
+    ),
+    Mutant(
+        "ratings that are held are in the ledger",
+        "base if changed else taken",
+        "taken",
+        "analytics/proofs/ratings.py",
+        "analytics/test_ratings_changed.py::"
+        "test_a_star_that_was_altered_in_postgres_resets_nobody_until_that_is_approved",
+    ),
+    Mutant(
+        "what is read again need not be what was judged",
+        "if any(now[look.after] != look.postgres for look in looks):",
+        "if False:",
+        "analytics/reread.py",
+        "analytics/test_witnesses.py",
+    ),
+    Mutant(
+        "two moved rides hide beside a minute that is wrong by itself",
+        "sums |= {off, *(off.plus(other) for other in sums)}",
+        "sums = {off.plus(*sums)} if sums else {off}",
+        "analytics/judged_minutes.py",
+        "analytics/test_minutes_held.py::test_a_ride_whose_time_was_moved_before_any_run_has_read_it"
+        "_changes_no_minute_unless_approved",
     ),
     judgement(
         "rides that are held are replaced in full",
@@ -99,14 +155,6 @@ MUTANTS = [
         "analytics/test_minutes_held.py::"
         "test_a_wrong_minute_of_rides_that_are_held_is_found_once_they_were_put_back",
     ),
-    Mutant(
-        "a consumer below a block whose ratings were changed is for the change",
-        "return at >= rated.upto and not lacks and exact(at) == claim",
-        "return not lacks and exact(at) == claim",
-        "analytics/proofs/ratings.py",
-        "analytics/test_ratings_changed.py::"
-        "test_a_consumer_that_stands_below_a_changed_block_says_nothing_of_it",
-    ),
     judgement(
         "totals are reset past rides that are held",
         "return held is not None and one.position > held",
@@ -123,8 +171,8 @@ MUTANTS = [
     ),
     Mutant(
         "an approval moves no ride from one minute to another",
-        "is_moved = _cancel(wrong) and not judgement.approved",
-        "is_moved = _cancel(wrong)",
+        "is_moved = (is_gone or _cancel(wrong)) and not judgement.approved",
+        "is_moved = is_gone or _cancel(wrong)",
         "analytics/judged_minutes.py",
         "analytics/test_minutes_held.py",
     ),
@@ -132,6 +180,18 @@ MUTANTS = [
         "nobody compares the records with those that were sent",
         "return self.evidence.records != expected",
         "return False",
+    ),
+    judgement(
+        "new rides are taken that a total contradicts and the other has not counted",
+        "votes.denied(self.compared, max(known, self.confirmed, self._counted_past(known)))",
+        "self.is_suspect",
+        tests="analytics/test_fresh_rides.py::"
+        "test_nor_are_those_that_one_total_contradicts_and_the_other_has_not_counted",
+    ),
+    readers(
+        "who was put past every record sent is waited for",
+        "position=min(furthest[key], frozen.position)",
+        "position=furthest[key]",
     ),
     readers(
         "nobody misses a reader that is gone",

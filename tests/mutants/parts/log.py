@@ -12,6 +12,7 @@ distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_dis
 groups = partial(Mutant, file="unified_log/groups.py", tests="services/test_groups.py")
 member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
 readers = partial(Mutant, file="unified_log/streamer/trimming.py", tests="services/test_readers.py")
+BACKLOG = "services/test_trimming.py::test_a_backlog_that_is_sent_at_once_is_trimmed_at_once"
 
 MUTANTS = [
     Mutant(
@@ -93,17 +94,36 @@ MUTANTS = [
     ),
     readers(
         "trimming follows the fastest reader",
-        "return min(needed, key=as_numbers",
-        "return max(needed, key=as_numbers",
+        "*min(map(as_numbers, needed)",
+        "*max(map(as_numbers, needed)",
     ),
     readers(
         "ids are compared as text",
-        "return min(needed, key=as_numbers, default=START)",
+        'return "{}-{}".format(*min(map(as_numbers, needed), default=as_numbers(START)))',
         "return min(needed, default=START)",
     ),
     readers(
         "what is pending holds nothing back",
         "group.first_pending or group.last_delivered for",
         "group.last_delivered for",
+    ),
+    log(
+        "one trim drops some 10,000 entries, and the log outgrows its cap",
+        '["~", threshold, "LIMIT", MOST_TRIMMED]',
+        '["~", threshold]',
+        tests=BACKLOG,
+    ),
+    log(
+        "one trim drops millions of entries, and Redis answers nobody meanwhile",
+        '"LIMIT", MOST_TRIMMED]',
+        '"LIMIT", 0]',
+        tests=BACKLOG,
+    ),
+    readers(
+        "a place in many digits is asked of Redis as it is",
+        'return "{}-{}".format(*min(map(as_numbers, needed), default=as_numbers(START)))',
+        "return min(needed, key=as_numbers, default=START)",
+        tests="services/test_trimming.py::"
+        "test_a_reader_that_writes_its_place_in_many_digits_stops_nothing",
     ),
 ]

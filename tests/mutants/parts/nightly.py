@@ -82,6 +82,12 @@ MUTANTS = [
         '"append"',
     ),
     table(
+        "a log may lack its newest version",
+        "if not self.store.has(newest):",
+        "if False:",
+        tests="analytics/test_damage.py",
+    ),
+    table(
         "a commit lacks its run's number",
         "said}, 0, carried)",
         "said}, 0, [])",

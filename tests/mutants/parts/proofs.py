@@ -48,6 +48,11 @@ MUTANTS = [
         tests="analytics/test_rollup_proved.py",
     ),
     receipts(
+        "a watermark past all that was sent is believed",
+        "complete_to, known = min(complete_to, frozen), ",
+        "complete_to, known = complete_to, ",
+    ),
+    receipts(
         "a ride lacks an outcome only where it lacks a row",
         "count(*) FILTER (WHERE is_due AND outcome IS NULL),",
         "count(*) FILTER (WHERE is_due AND ride_id IS NULL),",

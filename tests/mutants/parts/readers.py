@@ -56,11 +56,11 @@ MUTANTS = [
     digest(
         "an entry that is no record is read for ever",
         """\
-            result.malformed.append(Malformed(entry, str(reason)))
+            result.malformed.append(Malformed(entry, in_one_line(reason)))
         except Exception as error:
 """,
         """\
-            result.malformed.append(Malformed(entry, str(reason)))
+            result.malformed.append(Malformed(entry, in_one_line(reason)))
             continue
         except Exception as error:
 """,
@@ -122,5 +122,12 @@ MUTANTS = [
         "who looked too soon looks sooner",
         "TOO_SOON, IN_TIME = 1.25, 0.98",
         "TOO_SOON, IN_TIME = 0.98, 1.25",
+    ),
+    Mutant(
+        "a byte of a name ends in a traceback",
+        "(Unavailable, psycopg.Error, UnicodeError)",
+        "(Unavailable, psycopg.Error)",
+        "consumers/remove.py",
+        "services/test_remove.py::test_a_reader_that_is_not_there_is_not_removed",
     ),
 ]

@@ -56,8 +56,7 @@ MUTANTS = [
         "the Ick of the leader before stays",
         "            DirtyMinutes(marks, before).delete()\n",
         "            pass\n",
-        tests="services/test_rollup.py::"
-        "test_each_lead_deletes_the_ick_of_the_one_before_and_no_other",
+        tests=f"{DISASTERS}::test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind",
     ),
     lead(
         "a leader that is idle and hangs is not ended",

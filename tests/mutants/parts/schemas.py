@@ -34,7 +34,7 @@ MUTANTS = [
         "an older schema is taken for its own",
         "        if found.revision < self.revision:\n",
         "        if found.revision < self.revision - 1:\n",
-        tests="services/test_schema.py::test_an_older_schema_is_waited_for",
+        tests="services/test_schema.py::test_an_older_schema_is_told_with_what_upgrades_it",
     ),
     serving(
         "another schema of the same number is taken for its own",

@@ -17,6 +17,9 @@ trimming = partial(
 checks = partial(Mutant, file="unified_log/streamer/checks.py", tests="services/test_repair.py")
 upkeep = partial(Mutant, file="unified_log/streamer/upkeep.py", tests="services/test_leader.py")
 repair = partial(Mutant, file="unified_log/repair.py", tests="services/test_repair.py")
+comparison = partial(Mutant, file="unified_log/streamer/comparison.py")
+COMPARED = "services/test_comparison.py::"
+LOCKED = "services/test_repair.py::test_whoever_locks_a_table_of_records_holds_up_no_leader"
 
 MUTANTS = [
     Mutant(
@@ -24,7 +27,7 @@ MUTANTS = [
         "staged.id = log_records.id)",
         "staged.id = log_records.id AND false)",
         "unified_log/streamer/comparison.py",
-        "services/test_comparison.py::test_a_stranded_record_was_staged",
+        "services/test_comparison.py::test_a_stranded_record_was_staged_and_its_repair_invents_no_bare_row",
     ),
     barrier(
         "the writers are listed before the sequence is read",
@@ -139,6 +142,13 @@ MUTANTS = [
         "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
     repair(
+        "what was staged twice is counted as sent again",
+        "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 0:",
+        "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 9:",
+        tests="services/test_repair.py::"
+        "test_a_record_staged_again_by_hand_is_not_counted_as_sent_again",
+    ),
+    repair(
         "the log still counts for repaired rides",
         "    leaders_term.revoke(connection, last_sent)\n",
         "",
@@ -160,5 +170,53 @@ MUTANTS = [
         file="migrations/versions/0010_schema.sql",
         tests="services/queue/test_sweeping.py::"
         "test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time",
+    ),
+    comparison(
+        "a leader whose state is gone compares with nothing",
+        "connection.execute(STATE).fetchone()) is None",
+        "connection.execute(STATE).fetchone() or (0, 0)) is None",
+        tests=COMPARED + "test_a_state_that_is_gone_is_said_to_be",
+    ),
+    comparison(
+        "rows that could not be counted are never counted",
+        "        missed = 0\n",
+        "        self._sent, missed = state, 0\n",
+        tests=COMPARED + "test_rows_that_could_not_be_counted_are_counted_at_the_next_look",
+    ),
+    comparison(
+        "rows that were counted are not named if the outbox can't be read",
+        """\
+        bare, following, different = one_row(connection.execute(look))
+        found = self._missed(connection)
+""",
+        """\
+        found = self._missed(connection)
+        bare, following, different = one_row(connection.execute(look))
+""",
+        tests=COMPARED + "test_rows_that_could_not_be_counted_are_counted_at_the_next_look",
+    ),
+    comparison(
+        "a row behind a staged record is to be left out of the log",
+        "LEAVE_OUT if following is None or bare[0] < following else LATER",
+        "LEAVE_OUT",
+        tests=COMPARED + "test_behind_a_staged_record_it_is_named_with_what_helps_there",
+    ),
+    checks(
+        "a checkpoint with a type that is null hides unhandled types",
+        "WHERE NOT EXISTS (SELECT FROM current_checkpoints WHERE type = ANY(types))",
+        "WHERE type NOT IN (SELECT unnest(types) FROM current_checkpoints)",
+        tests="services/test_leader.py",
+    ),
+    checks(
+        "whoever locks the table of one kind stops the log of all",
+        "SELECT max(id) FROM staged_log_records WHERE id > last_sent_id",
+        "SELECT max(id) FROM log_records WHERE id > last_sent_id",
+        tests=LOCKED,
+    ),
+    upkeep(
+        "a look that waits in vain for a lock ends the leader's session",
+        "except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):",
+        "except psycopg.errors.QueryCanceled:",
+        tests=LOCKED,
     ),
 ]

@@ -82,14 +82,14 @@ MUTANTS = [
         "holder = row[:3] if row else None",
         "holder = row[:1] if row else None",
         file="unified_log/streamer/held_snapshots.py",
-        tests=NAMED + "test_who_takes_one_after_the_other_holds_none",
+        tests=NAMED + "test_who_holds_none_for_long_or_one_elsewhere_is_not_named",
     ),
     Mutant(
         "any application of the server holds a snapshot here",
         "(datname = current_database() OR datname IS NULL) AND ",
         "",
         file="unified_log/streamer/held_snapshots.py",
-        tests=NAMED + "test_who_holds_one_in_another_database_is_not_named",
+        tests=NAMED + "test_who_holds_none_for_long_or_one_elsewhere_is_not_named",
     ),
     Mutant(
         "a vacuum that somebody began is named",

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 problems = partial(Mutant, file="watch/problems.py", tests="fast/test_problems.py")
 absence = partial(Mutant, file="watch/absence.py", tests="fast/test_absence.py")
 events = partial(Mutant, file="watch/events.py", tests="fast/test_watch_events.py")
-history = partial(Mutant, file="watch/history.py", tests="fast/test_watch_page.py")
+history = partial(Mutant, file="watch/history.py", tests="fast/test_watch_charts.py")
 facts = partial(Mutant, file="watch/facts.sql", tests="services/test_facts.py")
 guards = partial(Mutant, file="watch/guards.py", tests="services/test_watch_hostile.py")
 server = partial(Mutant, file="watch/server.py", tests="services/test_watch_server.py")
