@@ -74,7 +74,9 @@ class Account:
         must not hide the data stored there; an empty one hides nothing. Raises NeverStarts as
         `require_trusted` does, and where there is data in both, or in `data`, out of reach.
         """
-        data = data.absolute()  # `reaches` asks from elsewhere
+        data = (
+            data.absolute()
+        )  # `reaches` is asked of where it is: `..` leads through other folders
         data.mkdir(parents=True, exist_ok=True)
         require_trusted(data)
         if not self.is_other:
@@ -82,7 +84,7 @@ class Account:
         fallback = _fallback(data)
         if is_here := has_data(data):
             self._require_the_only(data, fallback)
-        if is_here or (not fallback.exists() and self.reaches(data)):
+        if is_here or (not fallback.exists() and self.reaches(data.resolve())):
             return data.resolve()
         fallback.mkdir(exist_ok=True)
         require_trusted(fallback)
@@ -94,7 +96,7 @@ class Account:
                 f"there is data both in {data} and in {fallback}, and only one can be used: keep"
                 f" both, but move the {' and '.join(DATA)} of the one that is not wanted elsewhere"
             )
-        if not self.reaches(data):
+        if not self.reaches(data.resolve()):
             raise NeverStarts(
                 f"there is data in {data}, which user {socket_folder.called(self.uid)} can't reach,"
                 " as whom the servers run: let that user enter the folder and those above it"

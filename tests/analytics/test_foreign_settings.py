@@ -104,12 +104,19 @@ def hostile() -> dict[str, str]:
     return proxies | theirs | {"TZ": "CET-1CEST,M3.5.0,M10.5.0/3", "SPARK_MASTER": ""}
 
 
+def is_reachable(path: Path) -> bool:
+    """Whether every user may enter the folders above this."""
+    return path.exists() and all(above.stat().st_mode & 0o001 for above in path.parents)
+
+
 def reachable_python() -> str | None:
-    """An interpreter like ours that every user may start, where there is one."""
+    """An interpreter like ours that every user may start, where there is one, and our code."""
+    if not (is_reachable(PROJECT / "analytics") and is_reachable(PYSPARK)):
+        return None
     ours = Path(sys.executable).resolve()
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for place in (ours, Path("/usr/bin") / version, Path("/usr/local/bin") / version):
-        if place.exists() and all(above.stat().st_mode & 0o001 for above in place.parents):
+        if is_reachable(place):
             return str(place)
     return None
 
