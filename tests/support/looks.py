@@ -16,10 +16,11 @@ from watch.gathering import Gatherer
 
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have later gatherers wait for as long as a busy machine takes."""
+    monkeypatch.setattr(gathering, "PATIENCE", PATIENCE)
     monkeypatch.setattr(gathering, "EACH", PATIENCE)
     monkeypatch.setattr(asking_redis, "TIMEOUT", PATIENCE)
     monkeypatch.setattr(asking_postgres, "TIMEOUT", PATIENCE)
-    monkeypatch.delitem(asking_postgres.SESSION, "statement_timeout")
+    monkeypatch.delitem(asking_postgres.SESSION, "statement_timeout", raising=False)
 
 
 @contextmanager
@@ -54,7 +55,10 @@ def said(facts: Facts) -> Database:
 
 
 def seen(world: World) -> Database:
-    return said(look(world))
+    """The facts of Postgres, however long both servers take."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        patient(monkeypatch)
+        return said(look(world))
 
 
 def reader(database: Database, name: str) -> Reader:
