@@ -31,9 +31,11 @@ def looking(world: World, **changed: str) -> Iterator[Gatherer]:
 
 
 def look(world: World, **changed: str) -> Facts:
-    """The facts as of now."""
-    with looking(world, **changed) as gatherer:
-        return answered(gatherer)
+    """The facts as of now, however long the servers take."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        patient(monkeypatch)
+        with looking(world, **changed) as gatherer:
+            return answered(gatherer)
 
 
 def answered(gatherer: Gatherer) -> Facts:
@@ -55,10 +57,7 @@ def said(facts: Facts) -> Database:
 
 
 def seen(world: World) -> Database:
-    """The facts of Postgres, however long both servers take."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        patient(monkeypatch)
-        return said(look(world))
+    return said(look(world))
 
 
 def reader(database: Database, name: str) -> Reader:
