@@ -47,7 +47,9 @@ def judged(
         or (verdict.upto <= judgement.confirmed and not judgement.is_suspect)
     )
     is_gone = outside and any(_off(each).rides > 0 for each in wrong)
-    is_moved = (is_gone or _cancel(wrong)) and not judgement.approved
+    # What is missing here may be in a minute that waits for what is held.
+    waits = len(wrong) < len(verdict.wrong)
+    is_moved = (is_gone or waits or _cancel(wrong)) and not judgement.approved
     held = not judgement.is_proven or not is_confirmed or is_moved
     kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
     which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"

@@ -214,7 +214,19 @@ class Judgement:
     def may_publish(self) -> bool:
         """Whether the warehouse gets the new rides: not where that replaces a held block."""
         replaced = self.evidence.known.everything and self.held_looks
-        return not (self.distrusts_postgres or replaced or self.forgotten or self._denies_new)
+        return not (
+            self.distrusts_postgres or replaced or self.forgotten or self._denies_new
+            or self._would_forget
+        )
+
+    @property
+    def _would_forget(self) -> bool:
+        """Whether new rides in a block on which nobody agrees would take the ledger's digest."""
+        return any(
+            look.known < piece.last <= look.upto
+            for look in self.of(Right.NOBODY)
+            for piece in self.evidence.new
+        )
 
     @property
     def _denies_new(self) -> bool:
