@@ -92,7 +92,11 @@ class Case:
         return self.last.findings if self.last else ()
 
     def read(self) -> None:
-        """Extract the new rides, count all records, and compare old rides with Postgres."""
+        """Extract the new rides, count all records, and compare old rides with Postgres.
+
+        Where a block is disputed, all are looked at: else the next run would find others, and an
+        approval would never be for what it finds.
+        """
         self.evidence = Evidence(self.known)
         self.balances = Balances(closings.read(self.connection), self.known.ledger.closings)
         position = self.frozen.position
@@ -112,7 +116,7 @@ class Case:
             self.balances.cuts = cuts.result()
         if self.known.everything:
             self._look_at_all()
-        elif self._lacks_records():
+        elif self._lacks_records() or any(map(self._is_disputed, self.evidence.looks)):
             seen = {look.after for look in self.evidence.looks}
             rest = [block for block in self.known.ledger.blocks if block.after not in seen]
             self._look_at(rest)
@@ -133,6 +137,11 @@ class Case:
         cuts = records.ranges(self.known.ledger, start, position)
         with self.shown("Counting records"):
             return records.seen(self.connection, self.spark, self.rides.url, cuts)
+
+    def _is_disputed(self, look: Look) -> bool:
+        """Whether the witnesses of a block say different things."""
+        proven = self.known.proven(look.after, look.number)
+        return len({look.postgres, look.warehouse, proven} - {None}) > 1
 
     def _lacks_records(self) -> bool:
         """Whether more or less is there than was sent, and the last run has not said so."""

@@ -41,6 +41,7 @@ class Known:
     everything: bool = True
     extent: int = 0
     strangers: tuple[str, ...] = ()  # versions in which somebody else changed rides
+    repaired: bool = False  # stranded rides were counted since, which it lacks
 
     @property
     def remembers(self) -> int:
@@ -143,6 +144,9 @@ def known(
     if committed is None:
         return Known()
     extent = max((file.last for file in files), default=0)
+    repaired = not ownership.has_all(warehouse.owners()[-1], ours)
+    if repaired:
+        notes.append("Stranded rides were counted since the last run: all is read again.")
     try:
         if committed.ledger not in ledgers:
             raise Broken("its ledger is not one that a run in this database has written")
@@ -154,8 +158,9 @@ def known(
         newest = newest_ledger(warehouse, ours, ledgers)
         if newest and newest.position >= extent:  # the log was set back, or names another
             return Known(newest, is_witness=True, is_proven=True, extent=newest.position)
-        return Known(is_witness=True, extent=extent)
-    found = Known(ledger, True, True, full, ledger.position)
+        return Known(is_witness=True, extent=extent, repaired=repaired)
+    full = full or repaired
+    found = Known(ledger, True, True, full, ledger.position, repaired=repaired)
     if others := strangers(warehouse.table.store):
         return replace(found, everything=True, strangers=tuple(others))
     if ledger.total.rides != sum(file.rides for file in files):

@@ -49,7 +49,7 @@ def judged(
     is_gone = outside and any(_off(each).rides > 0 for each in wrong)
     # What is missing here may be in a minute that waits for what is held.
     waits = len(wrong) < len(verdict.wrong)
-    is_moved = (is_gone or waits or _cancel(wrong)) and not judgement.approved
+    is_moved = (is_gone or waits or _cancel([*wrong, *verdict.later])) and not judgement.approved
     held = not judgement.is_proven or not is_confirmed or is_moved
     kind = findings.MINUTES_HELD if held else findings.MINUTES_WRONG
     which = f"{wrong[0].minute:%Y-%m-%d %H:%M} UTC"

@@ -39,9 +39,10 @@ def judged(
 def denied(judgement: Judgement, verdict: RatingsVerdict | None) -> bool:
     """Whether new ratings are others than somebody has counted: perhaps they are put back."""
     rated = judgement.evidence.known.ledger.ratings
-    if judgement.approved or not verdict or not rated:
+    if judgement.approved or not verdict:
         return False
-    upto = votes.confirmed_upto(_counted(verdict.consumers), rated[-1].upto)
+    known = rated[-1].upto if rated else 0
+    upto = votes.confirmed_upto(_counted(verdict.consumers), known)
     return votes.denied(verdict.consumers, upto)
 
 

@@ -58,8 +58,25 @@ class Judgement:
         known = self.evidence.known
         proven = {look.after: known.proven(look.after, look.number) for look in looks}
         voted = votes.decide(looks, proven, totals, self.evidence.sums)
+        voted |= dict.fromkeys(self._stranded, Right.POSTGRES)
         # Without the ledger's vote, nobody is right who was not with it.
         return voted if known.is_proven else voted | dict.fromkeys(self._held_before, Right.NOBODY)
+
+    @cached_property
+    def _stranded(self) -> set[int]:
+        """The blocks that differ in nothing but rides that were stranded, and are counted since.
+
+        Were they inserted by hand, there would be more records than were sent.
+        """
+        repaired = self.evidence.known.repaired
+        return {look.after for look in self.evidence.looks if repaired and look.differ.are_new}
+
+    @property
+    def _differ(self) -> list[Look]:
+        return [
+            look for look in self.evidence.looks
+            if look.postgres != look.warehouse and look.after not in self._stranded
+        ]  # fmt: skip
 
     @property
     def _held_before(self) -> list[int]:
@@ -67,9 +84,8 @@ class Judgement:
         held = [each for each in (self.last.findings if self.last else ()) if _is_of_rides(each)]
         return [
             look.after
-            for look in self.evidence.looks
-            if look.postgres != look.warehouse
-            and any(each["after"] < look.known and look.after < each["upto"] for each in held)
+            for look in self._differ
+            if any(each["after"] < look.known and look.after < each["upto"] for each in held)
         ]
 
     @cached_property
@@ -97,7 +113,7 @@ class Judgement:
     @property
     def reread(self) -> list[Look]:
         """Those whose rides in the warehouse are to be replaced by Postgres'."""
-        return [look for look in self.of(Right.POSTGRES) if look.postgres != look.warehouse]
+        return [look for look in self._differ if self.sides[look.after] is Right.POSTGRES]
 
     # ---------------------------------------------------------------- the records
 
@@ -215,7 +231,10 @@ class Judgement:
         """Whether the warehouse gets the new rides: not where that replaces a held block."""
         replaced = self.evidence.known.everything and self.held_looks
         return not (
-            self.distrusts_postgres or replaced or self.forgotten or self._denies_new
+            self.distrusts_postgres
+            or replaced
+            or self.forgotten
+            or self._denies_new
             or self._would_forget
         )
 
@@ -234,7 +253,7 @@ class Judgement:
         known = self.evidence.known.extent
         return (
             not self.approved
-            and 0 < known < max((piece.last for piece in self.evidence.new), default=0)
+            and known < max((piece.last for piece in self.evidence.new), default=0)
             and votes.denied(self.compared, max(known, self.confirmed, self._counted_past(known)))
         )
 
@@ -307,7 +326,7 @@ class Judgement:
                 summed(piece.tally for piece in look.of_warehouse),
                 summed(piece.tally for piece in look.of_postgres),
             )
-            for look in self.evidence.looks if look.postgres != look.warehouse
+            for look in self._differ
         ]  # fmt: skip
 
     def ledger(self, digests: dict[int, str]) -> Ledger:

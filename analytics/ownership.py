@@ -70,13 +70,13 @@ def why_rebuild(root: str, owners: Sequence[Owner], ours: History) -> str:
 
     The newest of its `owners` is the last. Raises Unavailable when they are another database's.
     """
-    if not owners or has_all(owners[-1], ours):
+    if not owners or has_all(owners[-1], ours) or was_repaired(owners[-1], ours):
         return ""
     if not any(_is_ours(owner, ours) for owner in owners):
         raise Unavailable(f"{root} belongs to another database: set another WAREHOUSE_DIR")
     return (
-        "no longer matches this database, which was restored to an earlier time,"
-        " failed over with loss, or has counted stranded rides since"
+        "no longer matches this database, which was restored to an earlier time, or failed over"
+        " with loss"
     )
 
 
@@ -84,6 +84,16 @@ def has_all(newest: Owner, ours: History) -> bool:
     """Whether this database still has exactly the rides that were read from `newest`."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return here and newest.upto <= ours.end_of(newest.term)
+
+
+def was_repaired(newest: Owner, ours: History) -> bool:
+    """Whether stranded rides were counted since rides were read from `newest`; no other is new.
+
+    A repair revokes all terms: the first one has replaced them then (`leaders_term.revoke`).
+    """
+    revoked = ours.ranges.get(newest.term.encode()) == terms.Range(ours.start, ours.start)
+    same = newest.term != "" and newest.database_id == ours.database_id
+    return same and revoked and ours.start < newest.upto <= ours.last_sent
 
 
 def require_no_repair(connection: psycopg.Connection, then: History) -> None:

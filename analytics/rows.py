@@ -56,6 +56,11 @@ class Differences(NamedTuple):
     days: tuple[date, ...] = ()  # on which these rides were taken, as one copy or the other says
     key: str = ""  # SHA-256 of all of them
 
+    @property
+    def are_new(self) -> bool:
+        """Whether Postgres has all of these rides, and the warehouse none."""
+        return self.rides > 0 and self.gone == -self.rides
+
 
 class Rows(NamedTuple):
     """Rides in the order of their ids: the numbers of each, one after the other."""

@@ -120,6 +120,9 @@ def prove(
     kept = [rated for rated in full if rated.upto not in again_]
     changed = [rated for rated in reread if _of(sums, rated) != (rated.ratings, rated.stars)]
 
+    if changed and len(again_) < len(full):  # or the next run would find others (`Case.read`)
+        return prove(connection, spark, url, shown, base, upto, list, now)
+
     def exact(position: int, as_known: Sequence[Rated] = ()) -> tuple[int, int]:
         """Ratings and stars up to a position, of some blocks as the ledger has them."""
         below = [rated for rated in as_known if rated.upto <= position]

@@ -9,7 +9,8 @@ below C, the minute has no ride past U, up to C. No label is above the snapshot'
 the row of a compared minute must be the sum of its rides up to c, whatever U is, and that is what
 Spark has: the rollup may go on meanwhile. Where a repair has set C back, the minutes that it
 concerns have a ride above C. And a minute that is not compared has a ride above c, so its day is
-one of those in question once C has passed that ride.
+one of those in question once C has passed that ride. Where others differ, it is looked at already,
+as far as its own row goes: a ride that they lack may have been moved there.
 
 Whatever differs is counted once more in Postgres, within the snapshot. Where the warehouse has
 other rides of a minute, whoever is right of their block decides (`analytics.judgement`).
@@ -66,6 +67,15 @@ LATER = """
     WHERE created_at >= %(day)s::timestamp AT TIME ZONE 'UTC'
       AND created_at < (%(day)s + 1)::timestamp AT TIME ZONE 'UTC'
       AND id > %(upto)s AND id <= %(last_sent)s
+"""
+# Minutes that are not compared, each beside its rides as far as the rollup has it.
+LATER_SUMS = """
+    SELECT minute, kept.rides, kept.distance, count(rides.id), coalesce(sum(rides.distance), 0)
+    FROM unnest(%(minutes)s::timestamptz[]) later (minute)
+    LEFT JOIN ride_minutes kept USING (minute)
+    LEFT JOIN rides ON created_at >= minute AND created_at < minute + interval '1 minute'
+        AND rides.id > 0 AND rides.id <= greatest(kept.upto, %(upto)s)
+    GROUP BY minute, kept.rides, kept.distance ORDER BY minute
 """
 SET_ASIDE = """
     SELECT count(*), array_agg(minute) FILTER (
@@ -133,6 +143,7 @@ def prove(
     days that are `doubted`, Postgres counts all minutes once more: the warehouse has other rides.
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
+    later: list[WrongMinute] = []
     mismatches: list[Mismatch] = []
     ordered = sorted(day for day in days if FIRST <= day < END)
     for start in range(0, len(ordered), DAYS_AT_ONCE):
@@ -151,12 +162,14 @@ def prove(
             ]
             rest = {_day(minute) for minute in differ} - doubts
             recounted |= _recount(connection, rest, rows.upto)
+            if any(differs(minute, recounted, rows) for minute in differ):
+                later += _later(connection, rows)
         upto, compared = min(upto, rows.upto), compared + len(minutes)
         of_rollup, of_warehouse = judge(differ, exact, recounted, rows)
         wrong += of_rollup
         mismatches += of_warehouse
     [gaps, _] = one_row(connection.execute(SET_ASIDE))
-    return RollupVerdict(upto, compared, wrong, gaps), mismatches
+    return RollupVerdict(upto, compared, wrong, gaps, later), mismatches
 
 
 def comparable(exact: Minutes, rows: Rows) -> list[datetime]:
@@ -202,6 +215,17 @@ def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows
         rides = connection.execute(LATER, {"day": day, **above}, prepare=False)
         later.update(minute for (minute,) in rides)
     return Rows(upto, kept, set(aside or ()), later)
+
+
+def _later(connection: psycopg.Connection, rows: Rows) -> list[WrongMinute]:
+    """Those minutes of LATER_SUMS that are not the sum of their rides."""
+    asked = {"minutes": [*(rows.later - rows.set_aside)], "upto": rows.upto}
+    found = list[WrongMinute]()
+    for minute, rides, metres, *sums in connection.execute(LATER_SUMS, asked):
+        kept = None if rides is None else Tally(rides, metres)
+        if (kept or NOTHING) != (exact := Tally(*sums)):
+            found.append(WrongMinute(minute, kept, exact, rows.upto))
+    return found
 
 
 def _day(minute: datetime) -> date:
