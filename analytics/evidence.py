@@ -146,7 +146,7 @@ def known(
     extent = max((file.last for file in files), default=0)
     repaired = not ownership.has_all(warehouse.owners()[-1], ours)
     if repaired:
-        notes.append("Stranded rides were counted since the last run: all is read again.")
+        notes.append("Stranded rides were counted since the last run: all of it is read again.")
     try:
         if committed.ledger not in ledgers:
             raise Broken("its ledger is not one that a run in this database has written")

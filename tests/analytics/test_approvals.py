@@ -52,6 +52,17 @@ def held(books: Books, *statements: str) -> int:
     return last_run(books.world).id
 
 
+def test_an_approval_is_for_what_the_next_run_finds_wherever_chance_has_it_look(
+    books: Books,
+) -> None:
+    """Somebody puts a time zone right, in more blocks than a run looks at of itself."""
+    settled(books, blocks=20)
+    by_hand(books.world, "UPDATE rides SET created_at = created_at - interval '1 hour'")
+    assert books.run().status == "held"
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run(chance=2).approval
+
+
 def refused(world: World, run: int, *options: str) -> None:
     """Fails if that run may be approved."""
     refusal = approve(world, run, *options)

@@ -10,7 +10,9 @@ from deltalake import DeltaTable
 
 from analytics.ledger import Ledger
 from tests.support.attacks import (
+    BLOCK,
     all_have_counted,
+    alter_in_file,
     by_hand,
     delta,
     in_postgres,
@@ -90,11 +92,36 @@ def test_after_an_attack_on_the_ledger_all_is_read_again_and_what_is_right_stays
     assert standing(books) == before
 
 
+MOVE = "UPDATE rides SET distance = distance + {} WHERE id = {}"
 # The distances of two rides, one for the other.
 SWAP = """
     UPDATE rides SET distance = other.distance FROM rides other
     WHERE (rides.id, other.id) IN (({0}, {1}), ({1}, {0}))
 """
+
+
+@pytest.mark.parametrize("in_files", [True, False], ids=["swapped alike", "otherwise"])
+def test_the_ledger_of_a_block_on_which_nobody_agrees_takes_no_new_rides(
+    books: Books, *, in_files: bool
+) -> None:
+    """Else it would have the digest of what it denies, and be for the files from then on."""
+    settled(books)
+    one, other = 2 * BLOCK + 5, 2 * BLOCK + 6
+    right = in_postgres(books)
+    more = int(right[other][1] - right[one][1])
+    by_hand(books.world, MOVE.format(more, one), MOVE.format(-more, other))
+    by = more if in_files else 1
+    alter_in_file(books, one if in_files else one - 1, by)
+    alter_in_file(books, other if in_files else one - 2, -by)
+    books.world.send(5)
+    all_have_counted(books)
+    for chance in (1, 2):
+        assert books.run(chance=chance).status == "held"
+        assert last_run(books.world).held >= {"rides_undecided"}
+    by_hand(books.world, MOVE.format(-more, one), MOVE.format(more, other))
+    assert books.run().published
+    assert last_run(books.world).kinds == {"warehouse_changed"}
+    assert in_warehouse(books) == in_postgres(books)
 
 
 def test_a_ledger_that_the_log_names_no_longer_still_says_what_the_rides_were(

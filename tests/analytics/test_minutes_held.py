@@ -12,6 +12,7 @@ from tests.support.attacks import (
     BLOCK,
     DELIVERED,
     RECEIPTS_ARE_COMPLETE,
+    TOTALS,
     all_have_counted,
     alter_in_file,
     by_hand,
@@ -135,6 +136,39 @@ def test_a_minute_with_a_ride_that_is_held_is_not_computed_anew(books: Books) ->
     assert last_run(books.world).kinds == {"rides_changed", "warehouse_changed"}
     hurry(lead(books.world))
     assert kept(books.world) == before
+
+
+def test_a_ride_that_was_moved_to_a_minute_that_is_not_compared_yet_changes_none(
+    books: Books,
+) -> None:
+    """It has a later ride, and the rollup stands before that, as it does under traffic."""
+    settled(books)
+    send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE}+00", 30))
+    all_have_counted(books)
+    other = f"{MINUTE[:-2]}09+00"
+    send_at(books.world, (other, 50))
+    for name in TOTALS:
+        books.caught_up(name)
+    is_moved(books, f"'{other}'")
+
+
+def test_nor_does_one_that_was_moved_to_a_day_with_rides_that_are_held(books: Books) -> None:
+    settled(books)
+    send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE}+00", 30))
+    all_have_counted(books)
+    by_hand(books.world, f"UPDATE rides SET distance = distance + 1 WHERE id = {BLOCK + 4}")
+    is_moved(books, f"(SELECT created_at FROM rides WHERE id = {BLOCK + 4})")
+
+
+def is_moved(books: Books, to: str) -> None:
+    """Fails if the ride of 30 m is taken from its minute, since it is in none now."""
+    by_hand(books.world, f"UPDATE rides SET created_at = {to} WHERE distance = 30")
+    before = kept(books.world)[0]
+    found = books.run()
+    hurry(lead(books.world))
+    assert (found.status, found.requested) == ("held", False)
+    assert not books.run().agrees
+    assert kept(books.world)[0] == before
 
 
 def test_no_minute_is_computed_anew_where_all_totals_are_off_by_the_same(books: Books) -> None:

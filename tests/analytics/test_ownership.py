@@ -1,4 +1,4 @@
-"""A warehouse that has rides which its database has lost, or lacks repaired ones, is rebuilt."""
+"""A warehouse that has rides which its database has lost is rebuilt; it takes in repaired ones."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 from analytics.steps import RunStep
 from tests.support.attacks import by_hand
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
+from tests.support.completed_runs import REASON, last_run
+from tests.support.jobs import approve
 from tests.support.world import World
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
@@ -84,15 +86,33 @@ def repair_the_third(world: World) -> None:
     assert repair(world.connect())[0] == [3]
 
 
-def test_a_warehouse_that_is_past_repaired_rides_is_rebuilt(books: Books) -> None:
+def test_a_warehouse_takes_in_the_rides_of_a_repair(books: Books) -> None:
     """Else its totals, which lack them, would undo the repair."""
     reconciled_without_the_third(books)
     repair_the_third(books.world)
     assert books.caught_up() == (4, Decimal(37))
     result = books.run()
-    assert "has counted stranded rides since" in " ".join(result.notes)
+    assert result.notes == [
+        "Stranded rides were counted since the last run: all of it is read again."
+    ]
     assert result.agrees
     assert books.caught_up() == (4, Decimal(37))
+    assert books.in_warehouse() == books.in_postgres()
+
+
+def test_a_ride_that_was_altered_before_a_repair_is_held_as_ever(books: Books) -> None:
+    """The repair has had everybody recount it; the warehouse and its ledger are witnesses yet."""
+    reconciled_without_the_third(books)
+    before = books.in_warehouse()
+    by_hand(books.world, "UPDATE rides SET distance = 11 WHERE id = 1")
+    repair_the_third(books.world)
+    books.caught_up()
+    for chance in (1, 2):
+        assert books.run(chance=chance).status == "held"
+        assert books.in_warehouse() == before
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    books.run()
+    assert books.run().agrees
     assert books.in_warehouse() == books.in_postgres()
 
 

@@ -46,6 +46,30 @@ def counted(books: Books, *, block_is_full: bool) -> "Reader[Stars]":
     return reader
 
 
+def test_an_approval_is_for_all_ratings_that_were_changed_wherever_chance_has_a_run_look(
+    books: Books,
+) -> None:
+    for _ in range(20):
+        rate(books, 5)
+        books.skip_ids(BLOCK)
+    consumer(books).run_once()
+    assert books.run().agrees
+    by_hand(books.world, ALTER_A_STAR)
+    assert books.run().status == "held"
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run(chance=2).approval
+
+
+def test_ratings_that_were_altered_before_any_run_agree_once_they_are_put_back(
+    books: Books,
+) -> None:
+    rate(books, 5, 4)
+    consumer(books).run_once()
+    for stars, status in ((1, "held"), (5, "agreed")):
+        by_hand(books.world, f"UPDATE ratings SET stars = {stars} WHERE stars <> 4")
+        assert books.run().status == status
+
+
 def sums(reader: "Reader[Stars]") -> tuple[int, int]:
     reader.run_once()
     return reader.handler.ratings, reader.handler.stars

@@ -75,7 +75,9 @@ class Books:
         self,
         shown: Callable[[str], AbstractContextManager[object]] | None = None,
         check: bool = False,
+        chance: int = 1,
     ) -> Job:
+        """A run, whose choices at random follow from `chance`."""
         warehouse = self.warehouse
         connection = self.world.connect(**SESSION)
         if not check:
@@ -86,12 +88,12 @@ class Books:
             self.world.postgres_url,
             warehouse,
             None if check else runs.begin_run(connection),
-            random.Random(1),
+            random.Random(chance),
             shown or (lambda _stage: nullcontext()),
         )
 
-    def run(self, *, check: bool = False, full: bool = False) -> Result:
-        return self.job(check=check).run_once(full=full)
+    def run(self, *, check: bool = False, full: bool = False, chance: int = 1) -> Result:
+        return self.job(check=check, chance=chance).run_once(full=full)
 
     def add_many(self, count: int, at: str = "now()") -> None:
         """Insert many rides in one go, as already sent; `at` is SQL of their `number`."""

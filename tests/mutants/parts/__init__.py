@@ -24,6 +24,7 @@ from tests.mutants.parts import (
     totals,
     versions,
     watch,
+    witnesses,
 )
 
 MUTANTS = [
@@ -45,6 +46,7 @@ MUTANTS = [
     *nightly.MUTANTS,
     *judge.MUTANTS,
     *remembered.MUTANTS,
+    *witnesses.MUTANTS,
     *closings.MUTANTS,
     *guarded.MUTANTS,
     *proofs.MUTANTS,

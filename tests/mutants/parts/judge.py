@@ -171,8 +171,8 @@ MUTANTS = [
     ),
     Mutant(
         "an approval moves no ride from one minute to another",
-        "is_moved = (is_gone or _cancel(wrong)) and not judgement.approved",
-        "is_moved = is_gone or _cancel(wrong)",
+        "_cancel([*wrong, *verdict.later])) and not judgement.approved",
+        "_cancel([*wrong, *verdict.later]))",
         "analytics/judged_minutes.py",
         "analytics/test_minutes_held.py",
     ),

@@ -39,14 +39,14 @@ MUTANTS = [
     # New rides, and new ratings.
     judgement(
         "new rides that all contradict are published",
-        "or self.forgotten or self._denies_new)",
-        "or self.forgotten)",
+        "            or self._denies_new\n",
+        "",
         tests=PUT_BACK,
     ),
     judgement(
         "new rides that all contradict can't be approved",
-        "not self.approved\n            and 0 < known",
-        "0 < known",
+        "not self.approved\n            and known <",
+        "known <",
         tests=PUT_BACK,
     ),
     denied(
