@@ -172,7 +172,7 @@ def test_a_reader_that_somebody_deleted_is_missed_until_it_is_removed(everybody:
 
 def test_nobody_waits_for_the_minutes_of_a_rollup_that_was_removed(everybody: World) -> None:
     """Once it is there again, it has time until the next run; then they must be there, too."""
-    everybody.connection.execute(REMOVE, ["rollup"])
+    remove(everybody.connect(), "rollup", "rollup")
     for _ in range(3):
         ride_is_counted(everybody)
         by_hand(everybody, DELIVERED, RECEIPTS_ARE_COMPLETE)
