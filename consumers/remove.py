@@ -5,7 +5,8 @@ Its checkpoint goes, for which the log is kept, with its state and its resets. A
 not miss it. `GET /consumers` lists kinds and names. A reader that only the last reconciliation
 knows, since somebody has deleted its checkpoint, is removed, too; so are the receipts, which have
 none: whoever stops them for good says so. They are `group receipts`, or, as the reconciliation has
-it, `receipts all`.
+it, `receipts all`. What was delivered stays. With the rollup, all minutes go, as nobody would put
+them right any more.
 
 A reader whose process has a session with this database is not removed: it would begin anew, at
 once. One of another program (of the kind `outside`, for instance) has sessions of other names, so
@@ -63,6 +64,14 @@ READERS = """
     )
     SELECT kind, name FROM checkpoints UNION SELECT kind, name FROM seen ORDER BY kind, name
 """
+# Its state, in this order: an indexer that is about to end can't put any back. A new rollup deletes
+# the Ick.
+ROLLUP = ("rollup", "rollup")
+FORGET_MINUTES = (
+    "SELECT set_back_rollup(cell_start() + 1)",
+    "DELETE FROM ride_minutes",
+    "DELETE FROM set_aside_minutes",
+)
 SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = ANY(%s)
@@ -92,6 +101,9 @@ def remove(connection: psycopg.Connection, kind: str, name: str) -> int:
             others = (SHOWN if each == KNOWN else each for each in connection.execute(READERS))
             there = ", ".join(map(" ".join, others)) or "none"
             raise Refused(f"there is no reader {kind} {name}; there is {there}")
+        if who == ROLLUP:
+            for statement in FORGET_MINUTES:
+                connection.execute(statement)
     return int(row[0])
 
 

@@ -1,5 +1,8 @@
 """`python -m unified_log.repair`: gets stranded records (those staged too late to be sent) counted.
 
+    python -m unified_log.repair
+    python -m unified_log.repair --gone N
+
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
 were changed: `unified_log.streamer.checks`) or rows were staged by hand. The leader warns of them.
@@ -12,6 +15,8 @@ else must look again has a hook (`set_back_hooks`), which is told the lowest of 
 readers that have none have to be told of them: the log will never contain them.
 
 It refuses where a record was sent before, and staged once more: nothing tells which of them it is.
+Nor does anything tell that from rows that are gone: whoever has deleted N of them on purpose says
+so by `--gone N`. N is of all that were ever deleted, not of those since the last repair.
 
 Rows that were inserted without records, and on which the next leader would stop, it leaves out of
 the log; readers heal them from their tables.
@@ -25,7 +30,9 @@ A crash leaves behind, by the step at which it comes:
 The fleet may keep running meanwhile.
 """
 
+import argparse
 import logging
+import re
 
 import psycopg
 
@@ -34,6 +41,7 @@ from unified_log.database import one_row
 from unified_log.errors import Unavailable
 from unified_log.streamer import checks, leaders_term
 from unified_log.streamer.barrier import Barrier
+from unified_log.words import count
 
 logger = logging.getLogger("streamer")
 
@@ -52,7 +60,7 @@ ASK_FOR_RECOUNTS = """
 HOOKS = "SELECT function::oid::regproc::text FROM set_back_hooks ORDER BY 1"
 
 # At one moment: how many stranded records were sent before, since too few rows were not. Or as many
-# rows are gone.
+# rows are gone: some are perhaps known to be.
 SENT_BEFORE = """
     SELECT (SELECT count(*) FROM staged_log_records WHERE id <= last_sent_id) + records_sent
         - (SELECT count(*) FROM log_records WHERE id > cell_start() AND id <= last_sent_id)
@@ -64,23 +72,20 @@ SENT_BEFORE = """
 COUNT_REPAIRED = "UPDATE streamer_state SET records_sent = records_sent + %s"
 
 
-def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
+def repair(connection: psycopg.Connection, gone: int = 0) -> tuple[list[int], list[str]]:
     """Repair all stranded records; returns their ids, and the readers asked to recount.
 
-    Raises Unavailable while the sequence would only strand more, or where a stranded record was
-    sent before, as whatever is staged twice; and psycopg.Error.
+    So many rows are known to be `gone`. Raises Unavailable while the sequence would only strand
+    more, or where a stranded record was sent before, as whatever is staged twice; and
+    psycopg.Error.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     checks.require_rising_sequence(connection)
     last_sent = terms.last_sent(connection)
     if not checks.stranded_warnings(connection, last_sent):
         return [], []
-    if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 0:
-        raise Unavailable(
-            f"{number} of the stranded records {'was' if number == 1 else 'were'} sent before, or"
-            " there are as many rows too few: take out of staged_log_records whatever was staged"
-            " twice, or has no row"
-        )
+    if (number := one_row(connection.execute(SENT_BEFORE))[0]) > gone:
+        raise Unavailable(_sent_before(number, number - gone))
     # First: a consumer that starts after this needs no recount.
     leaders_term.revoke(connection, last_sent)
     with connection.transaction():
@@ -92,6 +97,16 @@ def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
         named = [reader for (reader,) in connection.execute(ASK_FOR_RECOUNTS)]
         connection.execute(COUNT_REPAIRED, [len(records)])
         return records, named
+
+
+def _sent_before(number: int, unknown: int) -> str:
+    """`unknown` are those of the `number` of which nobody has said that their rows are gone."""
+    return (
+        f"{unknown} of the stranded records {'was' if unknown == 1 else 'were'} sent before, or"
+        " there are as many rows too few: take out of staged_log_records whatever was staged"
+        f" twice, or has no row; or, if {count(number, 'row')} {'was' if number == 1 else 'were'}"
+        f" deleted on purpose, --gone {number}"
+    )
 
 
 def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> int:
@@ -106,9 +121,19 @@ def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> int:
     return settled
 
 
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number of rows is expected")
+    return int(text)
+
+
 def main() -> None:
     """Repair once, and report what was done."""
-    process.take_no_arguments("unified_log.repair", __doc__)
+    parser = process.Parser("python -m unified_log.repair", __doc__)
+    parser.add_argument(
+        "--gone", type=_number, default=0, metavar="N", help="so many rows are known to be gone"
+    )
+    given = parser.parse_args()
     config = settings.load()
     config.begin_logging()
     stop = process.Stop().on_signals()
@@ -118,7 +143,7 @@ def main() -> None:
             settled = wait_for_writers(connection, stop)
             if stop:
                 raise SystemExit("not repaired: stopped")
-            records, consumers = repair(connection)
+            records, consumers = repair(connection, given.gone)
             left_out = leaders_term.leave_out(connection, settled)
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(f"not repaired: {database.why(reason)}") from None

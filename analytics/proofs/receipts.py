@@ -7,9 +7,10 @@ in Postgres tells. Each stretch of rides is read in one statement, so in one sna
 
 A night looks at the rides since the last one; at the stretches that the last one could not prove,
 because something was wrong or `complete_to` had been set back, also where rides were held, so that
-it proved nothing; and at a random sample of the others. When the warehouse is built anew, as after
-a repair, it looks at all rides. And each night looks for receipts without a ride below this cell's
-ids, and above all that it has looked at.
+it proved nothing; and at a random sample of the others. Where any of these are wrong, and when the
+warehouse is built anew, as after a repair, it looks at all rides: what is found is then the same
+the next night, whatever that samples, and an approval of it is used. And each night looks for
+receipts without a ride below this cell's ids, and above all that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
 without an outcome is in the queue. Nothing repairs a receipt of a ride that does not exist:
@@ -66,7 +67,7 @@ def proved(connection: psycopg.Connection, found: Iterable[Mapping[str, Any]] = 
 def prove(
     connection: psycopg.Connection, known: Proved, frozen: int, chance: random.Random
 ) -> ReceiptsVerdict:
-    """Look at what is not yet `known` to be right, and at a sample of what is.
+    """Look at what is not yet `known` to be right, and at a sample of what is; if need be at all.
 
     Of rides past the `frozen` one nothing is proved: a watermark that somebody has set past all
     that was sent would hide those that come later.
@@ -79,6 +80,8 @@ def prove(
     unproved = []
     for stretch in [*again, *pieces(connection, max(known.upto, start), complete_to)]:
         now, due, *wrong = one_row(connection.execute(LOOK, stretch._asdict()))
+        if (wrong[0] or wrong[2]) and known.upto > start:
+            return prove(connection, Proved(), frozen, chance)
         least, rides = min(least, now), rides + due
         missing, strange = _with(missing, *wrong[:2]), _with(strange, *wrong[2:])
         if wrong[0] or wrong[2] or now < stretch.upto:

@@ -31,6 +31,7 @@ COMPLETE = """
     FROM (SELECT cell_start() + %s AS upto) ride
 """
 DELETE = "DELETE FROM receipts WHERE ride_id - cell_start() = ANY(%s)"
+DELETE_RIDES = "DELETE FROM rides WHERE id - cell_start() = ANY(%s)"
 FORGET = """
     UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id - cell_start() = ANY(%s)
 """
@@ -57,12 +58,15 @@ def last(world: World) -> int:
 
 
 def prove(
-    world: World, known: Proved = NOTHING, connection: psycopg.Connection | None = None
+    world: World,
+    known: Proved = NOTHING,
+    connection: psycopg.Connection | None = None,
+    seed: int = 1,
 ) -> ReceiptsVerdict:
     """Look at what is not yet known to be right."""
-    known = moved(known, world.start)
+    known, chance = moved(known, world.start), random.Random(seed)
     connection = connection or world.connection
-    return numbered(receipts.prove(connection, known, last(world), random.Random(1)), world.start)
+    return numbered(receipts.prove(connection, known, last(world), chance), world.start)
 
 
 def night(world: World, *, anew: bool = False) -> ReceiptsVerdict:
@@ -118,10 +122,26 @@ def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
     assert proved(world) == Proved(20)
 
 
-def test_one_fault_does_not_make_a_night_look_at_everything(
+def test_what_is_wrong_is_the_same_each_night_whatever_is_sampled(
     delivered: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not where it lies long back, nor while the sweep is on its way up from there."""
+    """An approval is of all that is missing."""
+    monkeypatch.setattr(receipts, "SAMPLED", 5)
+    monkeypatch.setattr(receipts, "SAMPLE", 1)
+    some = WrongRides(4, (2, 7, 12, 17))
+    missing = ReceiptsVerdict(upto=20, rides=20, missing=some)
+    strange = ReceiptsVerdict(upto=20, rides=16, strange=some)
+    for change, verdict in ((DELETE, missing), (DELETE_RIDES, strange)):
+        with delivered.connection.transaction(force_rollback=True):
+            delivered.connection.execute(change, [[*some.ids]])
+            for seed in range(9):
+                assert prove(delivered, Proved(20), seed=seed) == verdict
+
+
+def test_a_fault_makes_only_those_nights_look_at_everything_that_see_it(
+    delivered: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one after its repair, nor one while the sweep is on its way up from there."""
     monkeypatch.setattr(receipts, "PIECE", 5)
     delivered.connection.execute(DELETE, [[7]])
     assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, missing=WrongRides(1, (7,)))
@@ -130,7 +150,7 @@ def test_one_fault_does_not_make_a_night_look_at_everything(
     assert night(delivered) == ReceiptsVerdict(upto=6, rides=1)  # the sweep has not come by yet
     assert proved(delivered) == left
     delivered.connection.execute(COMPLETE, [20])
-    assert night(delivered) == ReceiptsVerdict(upto=20, rides=5, missing=WrongRides(1, (7,)))
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, missing=WrongRides(1, (7,)))
     delivered.connection.execute(STRANGER, [[delivered.start + 7]])
     delivered.connection.execute(
         OUTCOMES.replace("WHERE", "WHERE id > cell_start() + 20 AND"), [28]

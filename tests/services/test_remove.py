@@ -8,6 +8,7 @@ from consumers import remove
 from rocket_rides import sessions
 from tests.support.resets import ask
 from tests.support.roles import as_role
+from tests.support.rollup import complete_to, hurry, is_complete, kept, lead
 from tests.support.world import World, catch_up, eventually, exact, transaction
 from unified_log import database
 from unified_log.errors import Refused
@@ -98,6 +99,20 @@ def test_the_receipts_are_removed_where_they_were_furthest(
 def test_minutes_leave_only_with_their_rollup(world: World) -> None:
     world.connection.execute(SEEN, ["agreed", "minutes", "all", 1])
     assert refused(world, "minutes", "all") == "there is no reader minutes all; there is none"
+
+
+def test_the_rollup_goes_with_its_minutes_and_another_begins_anew(world: World) -> None:
+    """Else they would be wrong for ever once a ride is deleted; also those that were set aside."""
+    world.send(1, 2)
+    hurry(lead(world))
+    world.connection.execute(
+        "INSERT INTO set_aside_minutes SELECT minute, upto, 'slow', 3 FROM ride_minutes"
+    )
+    assert removed(world, "rollup", "rollup") == 2
+    assert (complete_to(world), kept(world)) == (world.start, [])
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
+    hurry(lead(world))
+    assert is_complete(world)
 
 
 def test_a_removal_has_the_time_at_which_it_got_its_lock(world: World) -> None:

@@ -236,6 +236,21 @@ def test_a_record_staged_again_by_hand_is_not_counted_as_sent_again(world: World
     assert world.value(sent) == 0
 
 
+def test_rows_that_are_known_to_be_gone_are_no_records_that_were_sent_before(world: World) -> None:
+    """Whoever has deleted them says so: nothing else tells, and none is taken for another."""
+    consumer = world.consumer()
+    stranded(world)
+    world.connection.execute("DELETE FROM rides WHERE id IN (cell_start() + 1, cell_start() + 4)")
+    for known, unknown in ((0, "2 of the stranded records were"), (1, "1 of the stranded .* was")):
+        with pytest.raises(Unavailable, match=f"{unknown} sent .* 2 rows were deleted .*--gone 2$"):
+            repair(world.connect(), known)
+    command = world.service("unified_log.repair", "--gone", "-1")
+    assert command.ends() == 2
+    assert "argument --gone: '-1': a number of rows is expected" in command.output.read_text()
+    assert world.service("unified_log.repair", "--gone", "2").says("repaired").ends() == 0
+    assert exact(world, consumer)
+
+
 def test_a_recount_of_a_total_that_is_gone_is_no_bug(world: World) -> None:
     consumer = world.consumer()
     world.send(1)

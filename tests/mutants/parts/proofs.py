@@ -53,6 +53,11 @@ MUTANTS = [
         "complete_to, known = complete_to, ",
     ),
     receipts(
+        "where something is wrong, it is as much as was sampled",
+        "if (wrong[0] or wrong[2]) and known.upto > start:",
+        "if (wrong[0] or wrong[2]) and known.upto > frozen:",
+    ),
+    receipts(
         "a ride lacks an outcome only where it lacks a row",
         "count(*) FILTER (WHERE is_due AND outcome IS NULL),",
         "count(*) FILTER (WHERE is_due AND ride_id IS NULL),",

@@ -130,4 +130,11 @@ MUTANTS = [
         "consumers/remove.py",
         "services/test_remove.py::test_a_reader_that_is_not_there_is_not_removed",
     ),
+    Mutant(
+        "minutes outlive their rollup",
+        '    "DELETE FROM ride_minutes",\n',
+        "",
+        "consumers/remove.py",
+        "services/test_remove.py::test_the_rollup_goes_with_its_minutes_and_another_begins_anew",
+    ),
 ]

@@ -29,6 +29,14 @@ refusals = partial(Mutant, file="consumers/receipts/refusals.py", tests="fast/te
 dead = partial(Mutant, file="consumers/receipts/dead.py", tests=DEAD)
 
 MUTANTS = [
+    Mutant(
+        "a worker raises again what was set back",
+        "SET inbox_to = least(inbox_to, ride_id - 1),\n        complete_to =",
+        "SET complete_to =",
+        "migrations/versions/0010_schema.sql",
+        "services/test_readers_missing.py"
+        "::test_who_stands_past_every_record_sent_is_found_until_that_is_put_right",
+    ),
     # INBOX, and the loop that reads the log into it.
     taking(
         "who brings rides waits for others in any order",

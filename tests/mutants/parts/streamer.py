@@ -143,10 +143,17 @@ MUTANTS = [
     ),
     repair(
         "what was staged twice is counted as sent again",
-        "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 0:",
+        "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > gone:",
         "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 9:",
         tests="services/test_repair.py::"
         "test_a_record_staged_again_by_hand_is_not_counted_as_sent_again",
+    ),
+    repair(
+        "rows that are known to be gone are records that were sent before",
+        "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > gone:",
+        "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > 0:",
+        tests="services/test_repair.py::"
+        "test_rows_that_are_known_to_be_gone_are_no_records_that_were_sent_before",
     ),
     repair(
         "the log still counts for repaired rides",
