@@ -2,6 +2,7 @@
 
     python -m unified_log.repair
     python -m unified_log.repair --gone N
+    python -m unified_log.repair --from POSITION
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
@@ -19,7 +20,9 @@ Nor does anything tell that from rows that are gone: whoever has deleted N of th
 so by `--gone N`. N is of all that were ever deleted, not of those since the last repair.
 
 Rows that were inserted without records, and on which the next leader would stop, it leaves out of
-the log; readers heal them from their tables.
+the log; readers heal them from their tables. Where the log has passed such rows, as the leader
+warns, no gap shows them: `--from POSITION`, the first of them, has all read anew, as for stranded
+records. A recount alone would leave out the readers that are still behind, or begin later.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -92,11 +95,25 @@ def repair(connection: psycopg.Connection, gone: int = 0) -> tuple[list[int], li
         records = sorted(record for (record,) in connection.execute(TAKE_OUT, [last_sent]))
         if not records:
             return [], []
-        for (function,) in connection.execute(HOOKS).fetchall():
-            connection.execute(f"SELECT {function}(%s)".encode(), [records[0]])
-        named = [reader for (reader,) in connection.execute(ASK_FOR_RECOUNTS)]
+        named = _have_all_read_anew(connection, records[0])
         connection.execute(COUNT_REPAIRED, [len(records)])
         return records, named
+
+
+def pass_unstaged(connection: psycopg.Connection, lowest: int) -> list[str]:
+    """Have rows from `lowest` on counted that the log has passed; returns the readers asked.
+
+    Raises StateLost, and psycopg.Error.
+    """
+    leaders_term.revoke(connection, terms.last_sent(connection))
+    with connection.transaction():
+        return _have_all_read_anew(connection, lowest)
+
+
+def _have_all_read_anew(connection: psycopg.Connection, lowest: int) -> list[str]:
+    for (function,) in connection.execute(HOOKS).fetchall():
+        connection.execute(f"SELECT {function}(%s)".encode(), [lowest])
+    return [reader for (reader,) in connection.execute(ASK_FOR_RECOUNTS)]
 
 
 def _sent_before(number: int, unknown: int) -> str:
@@ -123,7 +140,7 @@ def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> int:
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r}: a number of rows is expected")
+        raise argparse.ArgumentTypeError(f"{text!r}: a number is expected")
     return int(text)
 
 
@@ -133,6 +150,10 @@ def main() -> None:
     parser.add_argument(
         "--gone", type=_number, default=0, metavar="N", help="so many rows are known to be gone"
     )
+    parser.add_argument(
+        "--from", type=_number, dest="lowest", metavar="POSITION",
+        help="the first of the rows that the log has passed, since they were never staged",
+    )  # fmt: skip
     given = parser.parse_args()
     config = settings.load()
     config.begin_logging()
@@ -144,19 +165,26 @@ def main() -> None:
             if stop:
                 raise SystemExit("not repaired: stopped")
             records, consumers = repair(connection, given.gone)
+            if given.lowest is not None:
+                consumers = pass_unstaged(connection, given.lowest)
             left_out = leaders_term.leave_out(connection, settled)
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(f"not repaired: {database.why(reason)}") from None
     if left_out:
         logger.info("rows without records, left out of the log: %d", left_out)
-    if not records:
+    if not records and given.lowest is None:
         if not left_out:
             logger.info("nothing to repair: no record is stranded")
         return
+    if records:
+        _tell(records)
+    logger.info("asked for a recount: %s", ", ".join(consumers) or "no reader")
+
+
+def _tell(records: list[int]) -> None:
     named = ", ".join(map(str, records[:10]))
     more = f" and {len(records) - 10} more" if len(records) > 10 else ""
     logger.info("repaired; the log will never contain these records: %s%s", named, more)
-    logger.info("asked for a recount: %s", ", ".join(consumers) or "no reader")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """The leader compares what is staged with the rows, and names what differs."""
 
+import re
+
 import psycopg
 import pytest
 
 from tests.support.disasters import stranded
-from tests.support.world import World, drain
+from tests.support.world import World, catch_up, drain
 from unified_log import session_settings
 from unified_log.repair import repair
 from unified_log.streamer.comparison import DIFFERENT, MOST_POSITIONS, Comparison
@@ -56,8 +58,17 @@ def test_behind_a_staged_record_it_is_named_with_what_helps_there(world: World) 
     world.take(2)
     [said] = warnings(world)
     assert said.startswith(f"inserted, but not staged: rows {world.start + 2}; once the log has")
-    assert "recount = true" in said
     assert leave_out(world.connection, world.start + 3) == 0
+    behind = world.consumer("behind")
+    drain(world.streamer())
+    passed = world.consumer()
+    catch_up(passed)
+    [command] = re.findall("unified_log.repair --from [0-9]+", said)
+    assert (
+        world.service(*command.split()).says("recount: total behind, total consumer0").ends() == 0
+    )
+    for consumer in (passed, behind, world.consumer("late")):
+        assert catch_up(consumer) == world.truth
 
 
 def test_rows_that_the_log_has_passed_unstaged_are_counted_once(

@@ -246,7 +246,7 @@ def test_rows_that_are_known_to_be_gone_are_no_records_that_were_sent_before(wor
             repair(world.connect(), known)
     command = world.service("unified_log.repair", "--gone", "-1")
     assert command.ends() == 2
-    assert "argument --gone: '-1': a number of rows is expected" in command.output.read_text()
+    assert "argument --gone: '-1': a number is expected" in command.output.read_text()
     assert world.service("unified_log.repair", "--gone", "2").says("repaired").ends() == 0
     assert exact(world, consumer)
 

@@ -41,9 +41,9 @@ ROWS = """
 """
 MOST_POSITIONS = 100_000  # counting so many rows takes about 0.02 s; a busier log counts none
 LEAVE_OUT = "python -m unified_log.repair leaves them out of the log, and readers heal them"
-RECOUNT = "UPDATE checkpoints SET recount = true WHERE recount IS NOT NULL has readers count them"
+HEAL = "python -m unified_log.repair --from {} has readers heal them"
 # Behind a staged record: the chain goes on without them, so no gap shows them.
-LATER = f"once the log has passed them, {RECOUNT}"
+LATER = f"once the log has passed them, {HEAL}"
 
 
 class Comparison:
@@ -58,7 +58,9 @@ class Comparison:
         bare, following, different = one_row(connection.execute(look))
         found = self._missed(connection)
         if bare:
-            what_to_do = LEAVE_OUT if following is None or bare[0] < following else LATER
+            what_to_do = (
+                LEAVE_OUT if following is None or bare[0] < following else LATER.format(bare[0])
+            )
             found.append(f"inserted, but not staged: rows {_named(bare)}; {what_to_do}")
         if different:
             found.append(f"staged, but not as log_records has it: records {_named(different)}")
@@ -80,7 +82,7 @@ class Comparison:
         if missed <= 0:
             return []
         where = f"the rows in positions {after + 1} to {upto}"
-        return [f"inserted, but never staged: {missed} of {where}; {RECOUNT}"]
+        return [f"inserted, but never staged: {missed} of {where}; {HEAL.format(after + 1)}"]
 
 
 def _named(positions: list[int]) -> str:
