@@ -141,6 +141,13 @@ MUTANTS = [
         tests="services/test_leader.py::"
         "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
+    Mutant(
+        "readers that are behind rows that the log has passed are not told",
+        "    leaders_term.revoke(connection, terms.last_sent(connection))\n    with",
+        "    with",
+        "unified_log/repair.py",
+        COMPARED + "test_behind_a_staged_record_it_is_named_with_what_helps_there",
+    ),
     repair(
         "what was staged twice is counted as sent again",
         "if (number := one_row(connection.execute(SENT_BEFORE))[0]) > gone:",
