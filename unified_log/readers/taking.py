@@ -155,6 +155,7 @@ class Taking(Generic[H]):
                 self._handler.take(records)
             reached(RoundStep.BEFORE_COMMIT)
         self.at = to
+        self.checkpoint.moved()
         reached(RoundStep.AFTER_COMMIT)
         return Round(
             [] if held_out else batch.records,
@@ -178,7 +179,7 @@ class Taking(Generic[H]):
             return self._retry(*asked)
         with self._connection.transaction():
             reached(RoundStep.BEFORE_STATE)
-            self.checkpoint.lock()
+            self.checkpoint.change()
             repair = self._handler.repair()
             moved_to = self._load()
             reached(RoundStep.BEFORE_COMMIT)
@@ -214,7 +215,7 @@ class Taking(Generic[H]):
         """Take it, unless another process, a reset or a person was here in the meantime."""
         with self._connection.transaction():
             self._handler.fence()
-            self.checkpoint.lock()
+            self.checkpoint.change()
             at = self._load()
             if not self._held_out.counted(item.position):
                 return False
