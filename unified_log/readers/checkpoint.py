@@ -123,9 +123,10 @@ class Checkpoint:
         row = self._connection.execute(LOAD, [self._kind, self.name]).fetchone()
         if row is None:
             raise self._gone()
-        *place, self.furthest, types, self._version = row
+        *place, furthest, types, version = row
         if types != self._types:
             raise Overtaken(f"another process of {self.name} handles other types of records")
+        self.furthest, self._version = furthest, version
         return Place(*place)
 
     def lock(self) -> None:

@@ -233,8 +233,29 @@ MUTANTS = [
     ),
     reader(
         "a gap of any length is healed in one transaction",
-        "        if len(missing) >= PAGE:",
+        "        if len(missing) >= page:",
         "        if False:",
+    ),
+    reader(
+        "what is healed, and what is read, is more than a batch",
+        "min(self._taking.most or len(items), self._batch_size)",
+        "self._taking.most or len(items)",
+        tests=HEALING + "test_what_is_healed_and_read_is_no_more_than_a_batch",
+    ),
+    taking(
+        "a batch for which there is no time is taken again and again",
+        "                    self._limit.exceeded(len(items))\n",
+        "                    pass\n",
+        tests="services/test_process.py::"
+        "test_a_consumer_that_takes_too_long_takes_fewer_from_then_on",
+    ),
+    Mutant(
+        "a batch that was too large is tried in every session",
+        "handler(connection, name), limit=limit)",
+        "handler(connection, name), config.batch_size)",
+        file="unified_log/readers/running.py",
+        tests="services/test_process.py::"
+        "test_a_consumer_that_takes_too_long_takes_fewer_from_then_on",
     ),
     reader(
         "what is healed goes past what was sent",
