@@ -57,7 +57,7 @@ def test_two_processes_under_one_name_never_count_a_ride_twice(world: World) -> 
     assert world.standing("same") == world.truth
 
 
-@pytest.mark.parametrize("by_hand", ["last_redis_id = '0-0'", "position = position - 1"])
+@pytest.mark.parametrize("by_hand", ["last_redis_id = '0-0'", "position = cell_start()"])
 def test_a_checkpoint_that_somebody_sets_back_is_moved_from_there(
     world: World, by_hand: str
 ) -> None:
