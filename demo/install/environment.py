@@ -45,6 +45,8 @@ def make_venv(steps: Steps) -> None:
     if not find_spec("ensurepip"):
         package = f"python3.{sys.version_info.minor}-venv"
         raise StepFailed(f"{sys.executable} lacks ensurepip (Debian: apt install {package})")
+    if VENV.is_symlink():  # to what may be another project's
+        raise StepFailed(f"{VENV} leads to {VENV.resolve()}, which is not cleared: remove the link")
     steps.run([sys.executable, "-I", "-m", "venv", "--clear", str(VENV)])
 
 

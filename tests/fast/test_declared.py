@@ -1,5 +1,6 @@
 """A handler that can't be one is refused in a sentence, before anything connects."""
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -33,8 +34,21 @@ def of(**declared: object) -> type[Good]:
     return type("Bad", (Good,), declared)
 
 
+async def later(*_: object) -> None:
+    """Do nothing."""
+
+
+def yielding(*_: object) -> Iterator[None]:
+    yield
+
+
+async def both(*_: object) -> AsyncIterator[None]:
+    yield
+
+
 KIND = "its KIND has to be 1 to 64 printable characters"
 TYPES = "its TYPES have to map at least one type of record to the function that parses it"
+LATER = "is async, or has a yield: it would never run"
 CLASS = "a class derived from unified_log.readers.handler.Handler is expected"
 
 REFUSED = [
@@ -47,6 +61,10 @@ REFUSED = [
     (of(TYPES=None), TYPES),
     (of(TYPES={"bad.create": len, b"b": id}), "b'b', one of its TYPES, is no str"),
     (of(TYPES={"a.b": "len"}), "its TYPES map 'a.b' to 'len', which can't be called"),
+    (of(TYPES={"a.b": later}), f"what its TYPES map 'a.b' to {LATER}"),
+    (of(take=later), f"its take {LATER}"),
+    (of(load=yielding), f"its load {LATER}"),
+    (of(begin=both), f"its begin {LATER}"),
     (int, CLASS),
     (len, CLASS),
 ]
@@ -54,6 +72,8 @@ REFUSED = [
 
 class Nowhere:
     """Whoever asks for a server has gone too far."""
+
+    batch_size = 1
 
     @property
     def postgres_url(self) -> str:

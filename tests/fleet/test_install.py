@@ -195,6 +195,19 @@ def test_a_python_without_ensurepip_is_told_in_one_line(monkeypatch: pytest.Monk
     assert str(failed.value) == f"{sys.executable} lacks ensurepip (Debian: apt install {package})"
 
 
+def test_what_a_link_leads_to_is_not_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, link = tmp_path / "others", tmp_path / ".venv"
+    others.mkdir()
+    (others / "kept").touch()
+    link.symlink_to(others)
+    monkeypatch.setattr(environment, "VENV", link)
+    with pytest.raises(StepFailed, match="is not cleared: remove the link"):
+        environment.make_venv(Steps(quiet=True))
+    assert [path.name for path in others.iterdir()] == ["kept"]
+
+
 WAIT = """
 import pathlib, sys
 from demo.install import __main__ as install

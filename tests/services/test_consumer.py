@@ -57,6 +57,19 @@ def test_two_processes_under_one_name_never_count_a_ride_twice(world: World) -> 
     assert world.standing("same") == world.truth
 
 
+@pytest.mark.parametrize("by_hand", ["last_redis_id = '0-0'", "position = cell_start()"])
+def test_a_checkpoint_that_somebody_sets_back_is_moved_from_there(
+    world: World, by_hand: str
+) -> None:
+    consumer = world.consumer()
+    world.send(1, 2)
+    consumer.run_once()
+    world.send(3)
+    world.connection.execute(f"UPDATE checkpoints SET {by_hand}")
+    with pytest.raises(Overtaken):
+        consumer.run_once()
+
+
 @each_stream_server
 def test_an_invalid_entry_is_set_aside_once_and_stops_nothing(world: World) -> None:
     consumer = world.consumer()

@@ -77,6 +77,19 @@ def test_a_piece_is_never_more_than_a_page(world: World, monkeypatch: pytest.Mon
     assert listed(world) == ids
 
 
+def test_what_is_healed_and_read_is_no_more_than_a_batch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = world.send(1, 2, 3)
+    world.log().start_anew()
+    ids += world.send(4, 5, 6)
+    reader = listing(world, 4)
+    took = noted(reader, monkeypatch)
+    for upto in (4, 6):
+        reader.run_once()
+        assert took == ids[:upto]
+
+
 def test_nothing_is_healed_past_what_was_sent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

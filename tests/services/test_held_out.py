@@ -54,6 +54,14 @@ TRIGGERS = {
     "22003": "PERFORM 1e10::integer",
     "23514": "RAISE check_violation USING MESSAGE = 'no'",
     "P0001": "RAISE EXCEPTION 'no'",
+    "P0002": "RAISE no_data_found",
+    "20000": "CASE WHEN false THEN END CASE",
+    "21000": "PERFORM (SELECT generate_series(1, 2))",
+    "27000": "RAISE triggered_data_change_violation USING MESSAGE = 'no'",
+    "44000": "RAISE with_check_option_violation USING MESSAGE = 'no'",
+    "45000": "RAISE EXCEPTION 'no' USING ERRCODE = '45000'",
+    "SHOP1": "RAISE EXCEPTION 'no' USING ERRCODE = 'SHOP1'",
+    "90001": "RAISE EXCEPTION 'no' USING ERRCODE = '90001'",
     "54000": "RAISE program_limit_exceeded USING MESSAGE = 'no'",
 }
 OUTAGES = {
@@ -64,6 +72,9 @@ OUTAGES = {
     "55P03": "RAISE lock_not_available USING MESSAGE = 'no'",
     "57014": "RAISE query_canceled USING MESSAGE = 'no'",
     "58030": "RAISE io_error USING MESSAGE = 'no'",
+    "72000": "RAISE EXCEPTION 'no' USING ERRCODE = '72000'",
+    "F0000": "RAISE config_file_error USING MESSAGE = 'no'",
+    "HV000": "RAISE fdw_error USING MESSAGE = 'no'",
     "XX000": "RAISE internal_error USING MESSAGE = 'no'",
 }
 

@@ -78,7 +78,8 @@ def moved(position: int) -> dict[str, Any]:
     counts = ("gaps", "records", "skipped", "malformed", "ignored", "passed", "taken", "held_out")
     places = {"redis_id": f"{position + 1}-0", "from_redis_id": f"{position}-0"}
     positions = {"position": position + 1, "from_position": position}
-    return {**OF_TOTAL, **dict.fromkeys(counts, 0), **places, **positions, "types": []}
+    of = {"types": [], "from_version": position}
+    return {**OF_TOTAL, **dict.fromkeys(counts, 0), **places, **positions, **of}
 
 
 def saved(world: World) -> dict[str, Any]:

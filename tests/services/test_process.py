@@ -1,12 +1,17 @@
 """What the processes share: bad settings are refused, text is UTF-8, hung sessions are ended."""
 
 import logging
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from consumers.rides import Ride
 from consumers.totals.total import Total
+from tests.support.disasters import flush
 from tests.support.forks import Process
+from tests.support.listing import TABLE, Listing, listed
 from tests.support.world import PATIENCE, World, eventually
 from unified_log import database
 from unified_log.process import Stop
@@ -66,3 +71,29 @@ def test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again
     running.run("consumer0", HangsOnce, [], config, stop)
     assert "terminating connection due to idle-in-transaction timeout" in caplog.text
     assert begun > 1
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_consumer_that_takes_too_long_takes_fewer_from_then_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_lost: bool
+) -> None:
+    """Else the same batch would be tried for ever, whether it comes from the log or the view."""
+    monkeypatch.setattr(running, "TIMEOUT", "500ms")
+    world.connection.execute(TABLE)
+    ids, stop, took = world.send(*range(1, 41)), Stop(), list[int]()
+    if is_lost:
+        flush(world)
+
+    class Slow(Listing):
+        def take(self, records: Sequence[Ride]) -> None:
+            took.append(len(records))
+            time.sleep(0.03 * len(records))
+            super().take(records)
+            if self.rides == len(ids):
+                stop.ask()
+
+    running.run("slow", Slow, [], world.config(), stop)
+    assert listed(world, "slow") == ids
+    assert took[:2] == [40, 20]
+    assert max(took[2:]) < 20
+    assert "it takes too long to take 40 records at once: next, it is 20" in caplog.text

@@ -86,9 +86,9 @@ def test_a_reset_waits_for_a_batch_in_flight(world: World) -> None:
     rides, total = WRONG_RIDES + 3, WRONG + 4 + 5 + 6
     assert done == Reset(Applied(1, last, rides, total, last, 6, Decimal(21)))
     world.send(7)
-    one.run_once()  # from where it was: the reset changed no more than the total
     with pytest.raises(Overtaken):
-        two.run_once()
+        one.run_once()  # it stands where it did, and remembers the total of before
+    two.run_once()
     assert exact(world)
 
 

@@ -9,6 +9,9 @@ from tests.support.listing import Listing, hurry, listed, listing
 from tests.support.refusing import held, positions, refuse
 from tests.support.resets import ask
 from tests.support.world import World, catch_up
+from unified_log.errors import Overtaken
+from unified_log.faults import InjectedCrash, crash_at
+from unified_log.readers.round import RoundStep
 
 ASK = "UPDATE held_out_records SET retry = true"
 
@@ -92,6 +95,44 @@ def test_what_is_asked_for_past_the_checkpoint_holds_up_nothing(world: World) ->
         " VALUES ('listing', 'listing0', %s, 'ride.create', 'by hand', true)",
         [ids[1] + 100],
     )
+    hurry(reader)
+    assert listed(world) == ids
+
+
+RECOUNT = "UPDATE checkpoints SET recount = true"
+
+
+@pytest.mark.parametrize("ask", [ASK, RECOUNT], ids=["a retry", "a recount"])
+def test_no_process_writes_what_it_remembers_over_what_another_has_changed(
+    world: World, ask: str
+) -> None:
+    """Its checkpoint stands where it did."""
+    reader = listing(world)
+    refuse(world, 2, "RAISE EXCEPTION 'no'")
+    ids = world.send(1, 2, 3)
+    hurry(reader)
+    other = listing(world)
+    world.connection.execute("DROP TRIGGER refuse ON listed")
+    world.connection.execute(ask)
+    hurry(reader)
+    assert (other.at, other.handler.rides) == (reader.at, 2)
+    ids += world.send(4)
+    with pytest.raises(Overtaken):
+        hurry(other)
+    hurry(reader)
+    assert listed(world) == ids
+    assert reader.handler.rides == 4
+
+
+def test_a_repair_that_failed_leaves_a_reader_that_can_move(world: World) -> None:
+    reader = listing(world)
+    ids = world.send(1)
+    hurry(reader)
+    world.connection.execute(RECOUNT)
+    with pytest.raises(InjectedCrash), crash_at(RoundStep.BEFORE_COMMIT):
+        reader.run_once()
+    hurry(reader)
+    ids += world.send(2)
     hurry(reader)
     assert listed(world) == ids
 

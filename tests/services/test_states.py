@@ -121,6 +121,18 @@ def test_one_that_goes_with_it_begins_and_begins_anew(
         assert world.value(ALL_ONCE), where
 
 
+def test_a_state_is_one_row(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table may have that of another kind of the same name."""
+    made(world, monkeypatch, GOES_WITH_IT["as it is"])
+    reader = begin(world)
+    world.connection.execute("INSERT INTO checkpoints (kind, name) VALUES ('others', 'one')")
+    world.connection.execute("INSERT INTO sums VALUES ('others', 'one')")
+    world.send(1)
+    with pytest.raises(Unavailable, match=r"2 rows are the state of one: .* name the kind"):
+        hurry(reader)
+    assert world.value("SELECT sum(n) FROM sums") == 0
+
+
 def test_a_handler_that_does_not_start_over_may_keep_its_state_anywhere(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ COUNTS = ("gaps", "records", "skipped", "malformed", "ignored", "passed", "taken
 C = {"kind": "total", "name": "c"}
 MOVED: dict[str, object] = {**C, **dict.fromkeys(COUNTS, 0), "types": []}
 MOVED |= {"from_redis_id": "0-0", "from_position": 0, "redis_id": "1-0", "position": 1}
+MOVED |= {"from_version": 0}
 
 
 class Write(NamedTuple):

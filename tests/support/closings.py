@@ -11,6 +11,7 @@ from tests.support.disasters import flush
 from tests.support.world import Consumer, World, catch_up, exact
 from unified_log.database import one_row
 from unified_log.readers.healing import View
+from unified_log.readers.limit import Limit
 from unified_log.readers.taking import Taking
 
 CLOSE = """
@@ -73,7 +74,7 @@ def is_right(world: World, consumer: Consumer | None = None, ride: int = 1) -> b
 
 def begin(world: World, connection: psycopg.Connection, name: str) -> None:
     """What a reader does first."""
-    Taking(Total(connection, name), View(connection, {}), world.stream)
+    Taking(Total(connection, name), View(connection, {}), world.stream, Limit(1))
 
 
 def three_closed(world: World) -> World:

@@ -1,7 +1,7 @@
 """A checkpoint: where a reader stands in the log. Trimming stops there."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 
 import psycopg
 
@@ -24,7 +24,8 @@ HANDLES = """
       AND (types <> %(types)s OR (recount IS NULL) = %(recounts)s)
 """
 LOAD = """
-    SELECT last_redis_id, position, furthest, types FROM checkpoints WHERE kind = %s AND name = %s
+    SELECT last_redis_id, position, furthest, types, version
+    FROM checkpoints WHERE kind = %s AND name = %s
     ORDER BY version DESC LIMIT 1
 """
 # It waits for who is moving it, and then locks what that has left (`version >=`).
@@ -34,10 +35,19 @@ LOCK = """
         ORDER BY version DESC LIMIT 1
     ) FOR UPDATE
 """
-# Compare-and-set: it moves only from where the batch was read, so that a second process of the same
-# name can't count the batch too; and only for who handles the types that were written down last,
-# since an older process would pass what a newer one handles. What was met on the way is counted in
-# the same statement.
+# LOCK, for who changes the state where it stands: others who have loaded it can't move it then.
+CHANGE = """
+    UPDATE checkpoints SET version = version + 1
+    WHERE kind = %(kind)s AND name = %(name)s AND version >= (
+        SELECT version FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
+        ORDER BY version DESC LIMIT 1
+    )
+"""
+# Compare-and-set: it moves only from the version that was loaded, so that a second process of the
+# same name can't count a batch too, nor write what it remembers over a retry or a repair; only from
+# where the batch was read, since whoever sets it back by hand knows of no version; and only for who
+# handles the types that were written down last, since an older process would pass what a newer one
+# handles. What was met on the way is counted in the same statement.
 MOVE = """
     UPDATE checkpoints SET version = version + 1,
         last_redis_id = %(redis_id)s, position = %(position)s,
@@ -50,10 +60,8 @@ MOVE = """
         entries_passed = entries_passed + %(passed)s,
         refusals_in_a_row = %(held_out)s + CASE WHEN %(taken)s + %(records)s > 0 THEN 0
                                                 ELSE refusals_in_a_row END
-    WHERE kind = %(kind)s AND name = %(name)s AND version >= (
-        SELECT version FROM checkpoints WHERE kind = %(kind)s AND name = %(name)s
-        ORDER BY version DESC LIMIT 1
-    ) AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
+    WHERE kind = %(kind)s AND name = %(name)s AND version = %(from_version)s
+      AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s
       AND types = %(types)s
 """
 ADD_CRASHES = """
@@ -85,6 +93,7 @@ class Checkpoint:
         self.name = name
         self.furthest = 0  # as it was loaded: up to there, all records were met before
         self._types: list[str] = []  # that its reader handles, in order
+        self._version = 0  # as it was loaded, or moved
 
     def make(self) -> bool:
         """Create it, at the very beginning, unless it exists; returns whether it is new."""
@@ -114,9 +123,10 @@ class Checkpoint:
         row = self._connection.execute(LOAD, [self._kind, self.name]).fetchone()
         if row is None:
             raise self._gone()
-        *place, self.furthest, types = row
+        *place, furthest, types, version = row
         if types != self._types:
             raise Overtaken(f"another process of {self.name} handles other types of records")
+        self.furthest, self._version = furthest, version
         return Place(*place)
 
     def lock(self) -> None:
@@ -124,9 +134,14 @@ class Checkpoint:
 
         Raises Overtaken when it is gone, or was made anew while this waited for it.
         """
-        who = {"kind": self._kind, "name": self.name}
-        if self._connection.execute(LOCK, who).rowcount != 1:
-            raise self._gone()
+        self._keep(LOCK)
+
+    def change(self) -> None:
+        """`lock`, for who then loads it, and changes the state where it stands.
+
+        No other process of this name can move it, until it has loaded the state anew.
+        """
+        self._keep(CHANGE)
 
     def go_back(self, position: int) -> int:
         """Set it back to a position; returns how far it ever was: up to there, all was met before.
@@ -173,6 +188,7 @@ class Checkpoint:
             "held_out": held_out,
             "from_redis_id": before.redis_id,
             "from_position": before.position,
+            "from_version": self._version,
             "types": self._types,
         }
         if self._connection.execute(MOVE, values).rowcount != 1:
@@ -180,6 +196,15 @@ class Checkpoint:
                 f"another process, or somebody by hand, moved the checkpoint of {self.name}"
             )
         return to
+
+    def moved(self) -> None:
+        """What `move` did is committed."""
+        self._version += 1
+
+    def _keep(self, statement: LiteralString) -> None:
+        who = {"kind": self._kind, "name": self.name}
+        if self._connection.execute(statement, who).rowcount != 1:
+            raise self._gone()
 
     def _gone(self) -> Overtaken:
         return Overtaken(f"the checkpoint of {self.name} is gone")

@@ -44,6 +44,9 @@ def _refusal(handler: object) -> str:
         return "a class derived from unified_log.readers.handler.Handler is expected"
     if inspect.isabstract(handler):
         return f"it has no {' and no '.join(sorted(handler.__abstractmethods__))}"
+    for name, method in inspect.getmembers(handler, inspect.isfunction):
+        if hasattr(Handler, name) and _runs_later(method):
+            return f"its {name} is async, or has a yield: it would never run"
     kind, types = getattr(handler, "KIND", None), getattr(handler, "TYPES", None)
     if not is_name(kind):
         return f"its KIND has to be 1 to {NAME_LENGTH} printable characters"
@@ -56,7 +59,14 @@ def _refusal(handler: object) -> str:
             return f"{type_!r}, one of its TYPES, is no str"
         if not callable(parse):
             return f"its TYPES map {type_!r} to {parse!r}, which can't be called"
+        if _runs_later(parse):
+            return f"what its TYPES map {type_!r} to is async, or has a yield: it would never run"
     return ""
+
+
+def _runs_later(function: object) -> bool:
+    tests = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+    return any(test(function) for test in tests)
 
 
 def warn_of_types(connection: psycopg.Connection, name: str, types: Iterable[str]) -> None:

@@ -140,11 +140,18 @@ class Handler(ABC):
     def write_state(self, update: LiteralString, *values: object) -> tuple[Any, ...]:
         """Run an UPDATE ... RETURNING of the state's row, with these values, then the name.
 
-        Returns the row. Raises Overtaken when it is gone: then the checkpoint must not move.
+        Returns the row. Raises Overtaken when it is gone: then the checkpoint must not move; and
+        Unavailable where there are more, such as one of another kind.
         """
-        row = self.connection.execute(update, [*values, self.name]).fetchone()
+        found = self.connection.execute(update, [*values, self.name])
+        row = found.fetchone()
         if row is None:
             raise Overtaken(f"the {self.STATE} of {self.name} is gone")
+        if found.rowcount != 1:
+            raise Unavailable(
+                f"{found.rowcount} rows are the {self.STATE} of {self.name}: the UPDATE has to name"
+                " the kind, too"
+            )
         return row
 
     def remake_state(self, update: LiteralString, *values: object) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ import psycopg
 from unified_log.log import Invalid, Record
 from unified_log.readers.gaps import Gap
 
-PAGE = 1000  # records
+PAGE = 1000  # records, at most
 # Without statistics, the planner would sort the rest of a long gap for each page of it.
 BY_INDEX = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)
@@ -44,12 +44,12 @@ class View:
         self._types = types
         self._names = [name.decode() for name in types]
 
-    def missing(self, gaps: Iterable[Gap]) -> list[Item]:
-        """The records of these gaps, in order: all of them, or the first PAGE."""
+    def missing(self, gaps: Iterable[Gap], page: int) -> list[Item]:
+        """The records of these gaps, in order: all of them, or the first `page`."""
         found: list[Item] = []
         for gap in gaps:
-            if len(found) < PAGE:
-                found += self._page(gap.after, gap.upto, PAGE - len(found))
+            if len(found) < page:
+                found += self._page(gap.after, gap.upto, page - len(found))
         return found
 
     def record(self, position: int) -> Item | None:

@@ -6,9 +6,10 @@ then has it tried again, once the reason is gone, or drops it (`unified_log/held
 
 What holds a record out is told by SQLSTATE, and never by an outage:
 
-* class 22, a value that does not fit; 23, a constraint; P0001, what a trigger or a function raised;
-  54, a limit of the server; what psycopg can't send; `RecordRefused`, by which a handler itself
-  refuses.
+* class 22, a value that does not fit; 23, a constraint; 44, a view's check option; 20, 21 and
+  27, what a statement or a trigger can't go on with; P0, what a trigger or a function raised, and
+  codes of the shop's own; 54, a limit of the server; what psycopg can't send; `RecordRefused`, by
+  which a handler itself refuses.
 * Anything else, such as a lost connection, a deadlock, a full disk, a missing table or right, or an
   error of Python's, says nothing about the record, and ends the session as ever.
 
@@ -21,6 +22,7 @@ with MOST_UNDECIDED records that nobody has decided about, the reader stands sti
 goes on once a record counts, or once enough of them were dropped or tried again with success.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import psycopg
@@ -31,8 +33,10 @@ from unified_log.errors import RecordRefused, Unavailable, in_one_line
 MOST_IN_A_ROW = 10
 MOST_UNDECIDED = 100
 
-CLASSES = ("22", "23", "54")
-RAISED = "P0001"
+CLASSES = ("20", "21", "22", "23", "27", "44", "54")
+# What PL/pgSQL raises (P0), what the standard has for applications (45), and what a shop makes up:
+# of the rest of these letters and digits, Postgres has F0, HV and XX, and once had 72.
+OWN = re.compile("45|(?!72|F0|HV|XX)[6-9A-Z]")
 
 # Of those in a row, no more than still wait for a decision.
 COUNTS = """
@@ -104,7 +108,7 @@ def refusal(error: Exception) -> Refusal | None:
         state = error.sqlstate
         if state is None and isinstance(error, psycopg.DataError):  # it can't even be sent
             return Refusal(in_one_line(error))
-        if state and (state[:2] in CLASSES or state == RAISED):
+        if state and (state[:2] in CLASSES or OWN.match(state)):
             return Refusal(in_one_line(Exception(error.diag.message_primary or error)), state)
     return None
 

@@ -18,6 +18,7 @@ from unified_log.readers.digest import Digest, digest
 from unified_log.readers.gaps import Gap
 from unified_log.readers.handler import Handler
 from unified_log.readers.healing import PAGE, View, in_order
+from unified_log.readers.limit import Limit
 from unified_log.readers.round import Round
 from unified_log.readers.taking import Taking
 
@@ -39,13 +40,15 @@ class Reader(Generic[H]):
     behind = False  # whether there may be more to take at once
     works = True  # after each of its rounds
 
-    def __init__(self, log: Log, handler: H, batch_size: int = 1000) -> None:
+    def __init__(
+        self, log: Log, handler: H, batch_size: int = 1000, limit: Limit | None = None
+    ) -> None:
         self.handler = handler
         self.committing = Committing()
         self._connection = handler.connection
         self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         self._log = log
-        self._batch_size = batch_size
+        self._limit = limit or Limit(batch_size)
         self._types = {type_.encode(): parse for type_, parse in handler.TYPES.items()}
         self._terms = KnownTerms()
         self._last_sent = 0  # as of the latest look
@@ -54,7 +57,7 @@ class Reader(Generic[H]):
         self._look_at = 0.0  # whether the log was wiped
         self._rest: Gap | None = None  # of a gap of which a first part is being healed
         self._view = View(handler.connection, self._types)
-        self._taking = Taking(handler, self._view, log.name)
+        self._taking = Taking(handler, self._view, log.name, self._limit)
         self.began = self.at  # where it stood when it was made
 
     @property
@@ -80,6 +83,10 @@ class Reader(Generic[H]):
             done = self._look(0)
         self._took = time.monotonic() - began
         return done
+
+    @property
+    def _batch_size(self) -> int:
+        return self._limit.now
 
     @property
     def pause(self) -> float:
@@ -184,14 +191,15 @@ class Reader(Generic[H]):
     ) -> Round | None:
         """Try a part that the handler has prepared, or a first part of that; None if refused.
 
-        That is one page of what is healed from the view, and fewer records than there are while one
-        is looked for that is refused.
+        That is one page of what is healed from the view, no more than a batch in all, and fewer
+        records than there are while one is looked for that is refused.
         """
-        missing = self._view.missing(batch.gaps) if self._taking.looks_into_gaps else []
-        if len(missing) >= PAGE:
+        page = min(PAGE, self._batch_size)
+        missing = self._view.missing(batch.gaps, page) if self._taking.looks_into_gaps else []
+        if len(missing) >= page:
             batch = self._first_part(whole, missing[-1].position, entries, bounds)
         items = in_order(batch.items, missing)
-        most = self._taking.most or len(items)
+        most = min(self._taking.most or len(items), self._batch_size)
         if missing:  # what is malformed in the view goes alone, to be held out
             invalid = (n for n, item in enumerate(items) if isinstance(item.record, Invalid))
             most = min(most, max(1, next(invalid, most)))

@@ -15,6 +15,7 @@ from unified_log.faults import crashing
 from unified_log.log import Log
 from unified_log.readers.crashes import Crashes
 from unified_log.readers.declared import NAME_LENGTH, is_name, require_handler, warn_of_types
+from unified_log.readers.limit import Limit
 from unified_log.readers.reader import H, Reader
 from unified_log.readers.report import Report, with_state
 from unified_log.readers.round import Round, RoundStep
@@ -58,7 +59,7 @@ def run(
     halfway, on purpose. Ends the process, with status 2, where `handler` can't be one.
     """
     require_handler(handler)
-    crashes = Crashes()
+    crashes, limit = Crashes(), Limit(config.batch_size)
     is_new = True
 
     def session(progress: Progress) -> None:
@@ -75,7 +76,7 @@ def run(
         ):
             config.require_schema(connection)
             database.require_writable(connection)
-            reader = Reader(log, handler(connection, name), config.batch_size)
+            reader = Reader(log, handler(connection, name), limit=limit)
             if is_new:
                 warn_of_types(connection, name, handler.TYPES)
                 is_new = False

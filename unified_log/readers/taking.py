@@ -21,6 +21,7 @@ from unified_log.readers.gaps import Gap, Healed
 from unified_log.readers.handler import Handler
 from unified_log.readers.healing import PAGE, Item, View
 from unified_log.readers.held_out import HeldOut, HeldOutRecords, Refusal, Retried, refusal
+from unified_log.readers.limit import Limit
 from unified_log.readers.round import Round, RoundStep
 from unified_log.terms import last_sent
 
@@ -28,6 +29,7 @@ H = TypeVar("H", bound=Handler)
 
 # They tell enough: what they end begins again by itself.
 EXPECTED = psycopg.Error, Unavailable, InjectedCrash
+TOO_LONG = psycopg.errors.IdleInTransactionSessionTimeout
 
 
 class Taking(Generic[H]):
@@ -38,12 +40,13 @@ class Taking(Generic[H]):
     was committed, as far as is known.
     """
 
-    def __init__(self, handler: H, view: View, stream: str) -> None:
+    def __init__(self, handler: H, view: View, stream: str, limit: Limit) -> None:
         self.checkpoint = Checkpoint(handler.connection, handler.KIND, handler.name)
         self.most: int | None = None
         self._handler = handler
         self._view = view
         self._stream = stream
+        self._limit = limit
         self._connection = handler.connection
         self._held_out = HeldOutRecords(handler.connection, handler.KIND, handler.name)
         # Both or neither: new state beside an old checkpoint would be wrong for ever.
@@ -80,6 +83,8 @@ class Taking(Generic[H]):
             unseen = bool(batch.gaps) and not self.looks_into_gaps
             if why is None or not (items or unseen):
                 _say_what_it_took(items, error)
+                if items and isinstance(error, TOO_LONG):
+                    self._limit.exceeded(len(items))
                 raise
             self._reload()
             if self.at != before:  # another process was here: this batch is not the next any more
@@ -93,6 +98,7 @@ class Taking(Generic[H]):
                     batch = replace(batch, items=[fresh])
                     return self.commit(batch, [fresh], missing, is_fresh=True)
             return self._hold_out(batch, items[0], why, missing)
+        self._limit.kept(len(items))
         self._try_more()
         return done
 
@@ -155,6 +161,7 @@ class Taking(Generic[H]):
                 self._handler.take(records)
             reached(RoundStep.BEFORE_COMMIT)
         self.at = to
+        self.checkpoint.moved()
         reached(RoundStep.AFTER_COMMIT)
         return Round(
             [] if held_out else batch.records,
@@ -178,7 +185,7 @@ class Taking(Generic[H]):
             return self._retry(*asked)
         with self._connection.transaction():
             reached(RoundStep.BEFORE_STATE)
-            self.checkpoint.lock()
+            self.checkpoint.change()
             repair = self._handler.repair()
             moved_to = self._load()
             reached(RoundStep.BEFORE_COMMIT)
@@ -214,7 +221,7 @@ class Taking(Generic[H]):
         """Take it, unless another process, a reset or a person was here in the meantime."""
         with self._connection.transaction():
             self._handler.fence()
-            self.checkpoint.lock()
+            self.checkpoint.change()
             at = self._load()
             if not self._held_out.counted(item.position):
                 return False

@@ -33,16 +33,24 @@ states = partial(
     tests=STATES + "test_a_state_that_would_outlive_its_checkpoint_is_refused_at_the_first_start",
 )  # fmt: skip
 
-CLASSES = 'CLASSES = ("22", "23", "54")'
+CLASSES = 'CLASSES = ("20", "21", "22", "23", "27", "44", "54")'
 
 MUTANTS = [
-    held_out("a value that does not fit stops the reader", CLASSES, 'CLASSES = ("23", "54")'),
-    held_out("a constraint stops the reader", CLASSES, 'CLASSES = ("22", "54")'),
-    held_out("a limit of the server stops the reader", CLASSES, 'CLASSES = ("22", "23")'),
-    held_out("what a trigger raises stops the reader", " or state == RAISED)", ")"),
+    held_out(
+        "a value that does not fit stops the reader", CLASSES, CLASSES.replace('"22"', '"no"')
+    ),
+    held_out("a constraint stops the reader", CLASSES, CLASSES.replace('"23"', '"no"')),
+    held_out("a limit of the server stops the reader", CLASSES, CLASSES.replace('"54"', '"no"')),
+    held_out("what a trigger raises stops the reader", " or OWN.match(state))", ")"),
+    held_out(
+        "an outage of Postgres' own passes for a code of the shop's",
+        "(?!72|F0|HV|XX)",
+        "",
+        tests=HELD + "test_an_outage_holds_nothing_out",
+    ),
     held_out(
         "an outage holds a record out",
-        "if state and (state[:2] in CLASSES or state == RAISED):",
+        "if state and (state[:2] in CLASSES or OWN.match(state)):",
         "if state:",
         tests=HELD + "test_an_outage_holds_nothing_out",
     ),
@@ -160,6 +168,26 @@ MUTANTS = [
         RETRIES + "test_a_reset_takes_back_what_was_held_out",
     ),
     handler(
+        "a state of two rows is written in both",
+        "if found.rowcount != 1:",
+        "if False:",
+        tests=STATES + "test_a_state_is_one_row",
+    ),
+    Mutant(
+        "a take that never runs is let in",
+        "if hasattr(Handler, name) and _runs_later(method):",
+        "if False:",
+        file="unified_log/readers/declared.py",
+        tests="fast/test_declared.py::test_a_class_that_is_no_handler_is_refused_in_one_sentence",
+    ),
+    Mutant(
+        "what parses and never runs is let in",
+        "        if _runs_later(parse):",
+        "        if False:",
+        file="unified_log/readers/declared.py",
+        tests="fast/test_declared.py::test_a_class_that_is_no_handler_is_refused_in_one_sentence",
+    ),
+    handler(
         "a recount by SQL leaves what was held out to a retry",
         "            self.connection.execute(TAKE_BACK, [self.KIND, self.name])\n",
         "",
@@ -233,8 +261,29 @@ MUTANTS = [
     ),
     reader(
         "a gap of any length is healed in one transaction",
-        "        if len(missing) >= PAGE:",
+        "        if len(missing) >= page:",
         "        if False:",
+    ),
+    reader(
+        "what is healed, and what is read, is more than a batch",
+        "min(self._taking.most or len(items), self._batch_size)",
+        "self._taking.most or len(items)",
+        tests=HEALING + "test_what_is_healed_and_read_is_no_more_than_a_batch",
+    ),
+    taking(
+        "a batch for which there is no time is taken again and again",
+        "                    self._limit.exceeded(len(items))\n",
+        "                    pass\n",
+        tests="services/test_process.py::"
+        "test_a_consumer_that_takes_too_long_takes_fewer_from_then_on",
+    ),
+    Mutant(
+        "a batch that was too large is tried in every session",
+        "handler(connection, name), limit=limit)",
+        "handler(connection, name), config.batch_size)",
+        file="unified_log/readers/running.py",
+        tests="services/test_process.py::"
+        "test_a_consumer_that_takes_too_long_takes_fewer_from_then_on",
     ),
     reader(
         "what is healed goes past what was sent",

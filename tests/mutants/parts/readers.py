@@ -66,18 +66,32 @@ MUTANTS = [
 """,
     ),
     checkpoint(
+        "the checkpoint moves from whatever version it has",
+        "AND version = %(from_version)s",
+        "",
+        tests="services/test_retries.py::"
+        "test_no_process_writes_what_it_remembers_over_what_another_has_changed",
+    ),
+    checkpoint(
+        "a retry and a repair leave the version",
+        "SET version = version + 1\n",
+        "SET version = version\n",
+        tests="services/test_retries.py::"
+        "test_no_process_writes_what_it_remembers_over_what_another_has_changed",
+    ),
+    checkpoint(
         "the checkpoint moves from wherever it is",
         "AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s",
         "",
         tests="services/test_consumer.py::"
-        "test_two_processes_under_one_name_never_count_a_ride_twice",
+        "test_a_checkpoint_that_somebody_sets_back_is_moved_from_there",
     ),
     checkpoint(
         "the checkpoint moves from whatever ride it is at",
         "AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s",
         "AND last_redis_id = %(from_redis_id)s",
-        tests="services/test_resets_at_once.py::"
-        "test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did",
+        tests="services/test_consumer.py::"
+        "test_a_checkpoint_that_somebody_sets_back_is_moved_from_there",
     ),
     checkpoint(
         "nobody looks whether the checkpoint moved",

@@ -129,4 +129,11 @@ MUTANTS = [
         file="demo/install/environment.py",
         tests="fleet/test_install.py",
     ),
+    Mutant(
+        "what .venv leads to is cleared",
+        "if VENV.is_symlink():",
+        "if False:",
+        file="demo/install/environment.py",
+        tests="fleet/test_install.py::test_what_a_link_leads_to_is_not_cleared",
+    ),
 ]
