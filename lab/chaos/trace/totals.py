@@ -8,7 +8,7 @@ from lab.chaos.trace import held_out, specified
 from lab.chaos.trace.held_out import Held, without
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
-from lab.chaos.trace.replica import Met, Replica, met_by, text, total_of
+from lab.chaos.trace.replica import Met, Replica, met_by, number, position, text, total_of
 from lab.chaos.trace.specified import Database, Entry, NotAllowed, Ride, Total, require
 
 CLOSED = "a gap counts once it is closed"
@@ -37,8 +37,10 @@ class TotalsJudge:
             require(change.what != "D", "nobody deletes a checkpoint")
             name = text(change.row, "name")
             if change.row["kind"] == "total":
-                total = totals.pop(name, {})
                 was = self.replica.totals.get(name)
+                if name in totals and name not in reset and _stays(was, change.row):
+                    continue  # a retry, below, of which other processes of this name are to know
+                total = totals.pop(name, {})
                 self._moves(name, change.row, total, at, is_reset=name in reset)
                 then, of = self.replica.totals[name], held.pop(name, Held())
                 more = held_out.passes(of, was, then, is_reset=name in reset)
@@ -157,3 +159,9 @@ class TotalsJudge:
         distance = sum(self.replica.rides[ride] for ride in unsaid)
         rides = sum(self.replica.rides[ride] > 0 for ride in unsaid)
         return Met(gaps, rides, distance, skipped)
+
+
+def _stays(was: Total | None, row: Row) -> bool:
+    """Whether only the version of a checkpoint is new."""
+    place = (position(text(row, "last_redis_id")), number(row, "position"))
+    return was is not None and place == (was.redis_id, was.ride_id)
