@@ -18,7 +18,7 @@ from rocket_rides import revisions
 from rocket_rides.sessions import ROLLUP
 from unified_log import database, session_settings, sessions
 from unified_log.deadline import Session
-from unified_log.errors import in_one_line
+from unified_log.errors import Unavailable, in_one_line
 from unified_log.terms import StateLost
 from watch.facts import MOST, NO_ANSWER, Database, Reader
 from watch.kept import AnyKept
@@ -133,7 +133,9 @@ def _with_processes(reader: Reader, said: Said) -> Reader:
 
 def reason(error: Exception) -> str:
     """Why Postgres can't be used, in one line."""
-    if isinstance(error, psycopg.errors.QueryCanceled) or str(error) == "wait timeout expired":
+    # One that came while the session was being opened is the context of what is said of that.
+    cause = error.__context__ if isinstance(error, Unavailable) else error
+    if isinstance(cause, (psycopg.errors.QueryCanceled, psycopg.errors._WaitTimeout)):
         return NO_ANSWER
     if isinstance(error, psycopg.Error):
         return revisions.refusal(error)

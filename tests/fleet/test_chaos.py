@@ -12,7 +12,7 @@ import psutil
 from lab.chaos.faults import FAULTS
 from lab.chaos.runs import can_run
 from rocket_rides.settings import PROJECT
-from tests.support.world import eventually
+from tests.support.world import PATIENCE, eventually
 
 # What the nightly job and a clock do is shown elsewhere, but for one fault that only a run repairs.
 ELSEWHERE = {"nightly", "warehouse-full", "wrong-minute", "lost-outcome", "clock-jump"}
@@ -75,7 +75,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind() -> None:
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=LIMIT)
     assert run.returncode == 128 + signal.SIGINT
-    assert psutil.wait_procs(started, timeout=10)[1] == []  # init reaps the API's workers
+    assert psutil.wait_procs(started, timeout=PATIENCE)[1] == []  # init reaps the API's workers
     assert not folder.exists()
 
 

@@ -8,6 +8,7 @@ from redis import Redis as Client
 from demo.embedded.servers import Postgres, Redis
 from tests.support.cells import Cells, two_cells
 from tests.support.icks import NewKeys, new_keys
+from tests.support.world import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def cells(both: Cells) -> Cells:
 
 @pytest.fixture
 def client(redis: Redis) -> Iterator[Client]:
-    with Client.from_url(redis.url, retry=None) as client:
+    with Client.from_url(redis.url, retry=None, socket_timeout=PATIENCE) as client:
         yield client
 
 

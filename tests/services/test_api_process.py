@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import plain_http
 from tests.support.api import FORM, JSON, Api, ask, statuses
-from tests.support.world import World, eventually
+from tests.support.world import PATIENCE, World, eventually
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_a_client_that_breaks_off_and_still_listens_is_told_so(
 def test_a_taken_port_and_a_bad_address_are_one_clear_line(live: Api, module_world: World) -> None:
     for environment in ({"API_PORT": str(live.port)}, {"API_HOST": "192.0.2.1"}):
         second = module_world.service("api", **environment)
-        assert second.process.wait(30) == 1
+        assert second.ends() == 1
         [line] = second.output.read_text().splitlines()
         assert line.startswith("can't listen on ")
         assert "API_PORT" in line
@@ -58,7 +58,7 @@ def test_its_workers_end_with_it(world: World) -> None:
     eventually(lambda: len(server.children(recursive=True)) >= 2, "both workers")
     workers = server.children(recursive=True)
     api.service.process.kill()
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    _, alive = psutil.wait_procs(workers, timeout=PATIENCE)
     assert alive == []
 
 

@@ -68,7 +68,7 @@ def test_a_row_without_its_record_is_named_and_healed_after_the_advice(world: Wo
         world.streamer()
     [command] = re.findall(r"python -m (\S+);", str(refusal.value))
     repairer = world.service(command).says("left out of the log: 1")
-    assert repairer.process.wait(30) == 0
+    assert repairer.ends() == 0
     eventually(lambda: world.staged() == 0)
     assert "more was" not in streamer.output.read_text()
     assert exact(world)
@@ -86,7 +86,7 @@ def test_the_advice_about_such_a_row_waits_for_rides_in_flight(world: World) -> 
         repairer = world.service("unified_log.repair").says("the log waits until")
         assert leave_out(world.connect(), world.start + 2) == 0
         slow.commit()
-    assert repairer.process.wait(30) == 0
+    assert repairer.ends() == 0
     drain(world.streamer())
     assert world.staged() == 0
     assert catch_up(world.consumer())[1] == 1 + 2 + 7  # the nightly job has the other counted

@@ -11,19 +11,16 @@ from cells import status
 from lab.ports import free_ports
 from rocket_rides.cells import CELL_SIZE
 from tests.support.facts import A_TOTAL, WELL, facts
+from tests.support.looks import first_to_tell
 from tests.support.page import serving
 from tests.support.world import World, eventually
 from unified_log.words import DASH
 from watch.facts import Agreement, Facts
 
-ENDED = 30  # seconds, at most
-
 
 def run(world: World, *urls: str) -> tuple[int, str]:
     """The exit status, and what was said."""
-    service = world.service("cells.status", *urls)
-    code = service.process.wait(ENDED)
-    said = service.output.read_text()
+    code, said = first_to_tell(lambda: world.service("cells.status", *urls))
     assert "Traceback" not in said
     return code, said
 

@@ -107,10 +107,11 @@ def test_nothing_waits_for_a_server_that_is_frozen(pair: PostgresPair) -> None:
     frozen = Barrier(len(WAITS) + 2, timeout=LONGEST)
 
     def cut(wait: Callable[[Session], None]) -> bool:
-        session = database.connect(url, "test", statement_timeout=LIMIT)
+        session = database.connect(url, "test")
         if wait is commit:
             session.autocommit = False
             session.execute("INSERT INTO large VALUES ('x')")
+        database.configure(session, statement_timeout=LIMIT)
         frozen.wait()
         frozen.wait()
         began = time.monotonic()
@@ -173,8 +174,9 @@ def test_a_full_server_is_there(world: World, impatient: None) -> None:
 
 def test_who_waits_for_notifications_is_not_cut(world: World, impatient: None) -> None:
     """With a limit for statements, and with a time-out of its own or none."""
-    session = world.connect(statement_timeout="10ms")
-    session.execute("LISTEN news")
+    session = world.connect()
+    session.execute("LISTEN news")  # on a busy machine, it takes longer than the limit
+    database.configure(session, statement_timeout="10ms")
     assert not [*session.notifies(timeout=0.5)]
     with ThreadPoolExecutor(1) as threads:
         hearing = threads.submit(lambda: next(session.notifies()).payload)
@@ -195,8 +197,10 @@ def test_what_is_being_sent_goes_on_after_a_deadline(world: World, impatient: No
 
 
 def test_a_process_that_hangs_past_the_limit_is_cut_though_the_server_answers(world: World) -> None:
-    session = world.connect(statement_timeout=LIMIT)
-    session.execute("SET statement_timeout = 0")  # as if it hung before it ended the statement
+    session = opened(world)
+    assert session.backend
+    # As if the process hung before it ended the statement: it knows no limit.
+    session.backend = session.backend._replace(limit=deadline.seconds(LIMIT))
     pid = session.info.backend_pid
     with ThreadPoolExecutor(1) as threads:
         asking = threads.submit(session.execute, "SELECT 1 FROM pg_sleep(%s)", [2 * LONGEST])

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from consumers.receipts import delivery
 from consumers.receipts.queue import Attempt, Queue
 from tests.support.receipts import Colleague, Staff, sent
 from tests.support.receiver import ACCEPT, HANG
@@ -49,8 +50,9 @@ def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(
 def test_what_comes_while_receipts_are_taken_is_not_forgotten(
     staff: Staff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next look takes it, and not only the one that looks back."""
-    monkeypatch.setattr("consumers.receipts.delivery.LOOK_BACK_EVERY", 3600)
+    """The next look takes it, and not only one that looks back or at all."""
+    monkeypatch.setattr(delivery, "LOOK_BACK_EVERY", 3600)
+    monkeypatch.setattr(delivery, "LOOK_AT_ALL_EVERY", 3600)
     worker = staff.worker("one")
     sent(staff.world, 1)
     worker.until(lambda: staff.outcomes() == 1)
@@ -65,20 +67,21 @@ def test_what_comes_while_receipts_are_taken_is_not_forgotten(
     sent(staff.world, 1)
     worker.queue.take = take_and_be_told  # type: ignore[method-assign]
     worker.delivery.has_news()
-    worker.until(lambda: staff.outcomes() == 2, patience=5, reading=False)
+    worker.until(lambda: staff.outcomes() == 2, reading=False)
 
 
 def test_what_fell_due_before_another_was_taken_is_found_soon(
     staff: Staff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As that of a transaction which committed late; long before the next look at all."""
-    monkeypatch.setattr("consumers.receipts.delivery.LOOK_AT_ALL_EVERY", 3600)
+    assert delivery.LOOK_BACK_EVERY <= 1
+    monkeypatch.setattr(delivery, "LOOK_AT_ALL_EVERY", 3600)
     worker = staff.worker("one")
     sent(staff.world, 1)
     worker.until(lambda: staff.outcomes() == 1)
     staff.queue_up(worker, 2)
     staff.world.connection.execute(EARLIER)
-    worker.until(lambda: staff.outcomes() == 3, patience=10)
+    worker.until(lambda: staff.outcomes() == 3)
 
 
 def test_nothing_is_sent_once_the_lease_has_run_out(staff: Staff) -> None:

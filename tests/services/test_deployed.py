@@ -70,7 +70,7 @@ class Fleet(NamedTuple):
         return f"http://127.0.0.1:{self.ports[name]}{path}"
 
     def post(self, path: str, **form: Any) -> httpx.Response:
-        return asked(lambda: httpx.post(self.url("api", path), data=form))
+        return asked(lambda: httpx.post(self.url("api", path), data=form, timeout=PATIENCE))
 
     def has_all(self) -> bool:
         world, [rated] = self.world, self.world.connection.execute(STARS).fetchone() or (0,)
@@ -119,7 +119,8 @@ def test_every_service_works_as_its_own_role_and_user(fleet: Fleet) -> None:
     paths = {"api": ("/readyz", "/consumers"), "watch": ("/", "/metrics", "/status.json")}
     for name, each in paths.items():
         for path in each:
-            assert httpx.get(fleet.url(name, path)).status_code == 200, path
+            answer = httpx.get(fleet.url(name, path), timeout=PATIENCE)
+            assert answer.status_code == 200, path
     assert all(
         eventually(lambda: fleet.deployed.is_healthy(fleet.world, name))  # noqa: B023
         for name in WITH_A_CHECK

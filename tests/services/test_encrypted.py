@@ -9,13 +9,13 @@ import redis
 
 from lab.ports import free_ports
 from tests.support.api import Api
-from tests.support.looks import look
+from tests.support.looks import look, probed
 from tests.support.metrics import Series, series
 from tests.support.receipts import Staff
 from tests.support.receiver import Receiver
 from tests.support.rollup import is_complete
 from tests.support.secure import Secure, let_in
-from tests.support.world import World, eventually
+from tests.support.world import PATIENCE, World, eventually
 from unified_log import database
 from unified_log.errors import Unavailable
 from unified_log.log import Log
@@ -74,7 +74,7 @@ def fleet(world: World, secure: Secure) -> Iterator[Api]:
     """All of it, and its API."""
     as_user = {"REDIS_URL": secure.redis_url()}
     migrations = world.service("migrations", **as_user)
-    assert migrations.process.wait(30) == 0, migrations.output.read_text()
+    assert migrations.ends() == 0, migrations.output.read_text()
     world.service("streamer", **as_user)
     world.service("consumers.totals", "consumer0", **as_user)
     world.service("consumers.rollup", **as_user)
@@ -101,7 +101,7 @@ def test_rides_reach_all_totals_and_every_session_is_encrypted(
     eventually(lambda: world.standing() == world.truth and is_complete(world))
     eventually(lambda: world.value("SELECT count(*) FROM receipts WHERE outcome = 'delivered'") > 1)
     assert fleet.ready()
-    assert httpx.get(f"{page}/metrics").status_code == 200
+    assert httpx.get(f"{page}/metrics", timeout=PATIENCE).status_code == 200
     with psycopg.connect(world.postgres.url) as operator:
         sessions = operator.execute(ENCRYPTED).fetchall()
     assert {name.partition(" (")[0] for _, name, _ in sessions} >= AT_WORK
@@ -120,8 +120,8 @@ def test_whoever_may_only_read_is_shown_the_same(
     fleet: Api, world: World, secure: Secure, page: str
 ) -> None:
     role, user = secure.postgres_url("onlooker"), secure.redis_url()
-    status = world.service("watch.status", DATABASE_URL=role, REDIS_URL=user)
-    assert status.process.wait(30) == 0, status.output.read_text()
+    status, told = probed(world, DATABASE_URL=role, REDIS_URL=user)
+    assert status == 0, told
     assert looked(world, role, user) == looked(world, world.postgres_url, user)
     with psycopg.connect(world.postgres.url) as operator:
         assert operator.execute(MAY_WRITE).fetchone() == (0,)

@@ -12,7 +12,7 @@ from rocket_rides.settings import PROJECT
 from tests.support import rollup
 from tests.support.clusters import each_stream_server
 from tests.support.engine import all_shown
-from tests.support.looks import answered, at_work, look, looking, reader, said, seen
+from tests.support.looks import answered, at_work, look, looking, patient, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, transaction
 from unified_log import sessions
 from unified_log.locks import try_lock
@@ -247,7 +247,10 @@ def test_dirty_minutes_are_those_of_the_rollup_that_leads(world: World) -> None:
     assert (found.dirty_minutes, found.complete_to) == (0, world.start + 2)
 
 
-def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(world: World) -> None:
+def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient(monkeypatch)
     with looking(world) as gatherer:
         for lead in range(2):
             leading = rollup.lead(world)

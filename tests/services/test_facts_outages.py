@@ -10,13 +10,15 @@ import redis
 
 from tests.support import rollup
 from tests.support.disasters import limited_redis, stopped
-from tests.support.looks import answered, look, looking, reader, said
+from tests.support.looks import answered, look, looking, patient, reader, said
 from tests.support.world import World, eventually
+from unified_log.errors import Unavailable
 from unified_log.log import Log
 from unified_log.log.replies import LARGEST
-from watch import asking_redis
-from watch.asking_redis import AskingRedis
-from watch.facts import Facts
+from watch import asking_postgres, asking_redis
+from watch.asking_postgres import AskingPostgres
+from watch.asking_redis import TIMEOUT, AskingRedis
+from watch.facts import NO_ANSWER, Facts
 from watch.gathering import PATIENCE, Gatherer
 
 MARGIN = 20.0  # seconds that a busy machine may take in addition; a hang would last longer
@@ -80,8 +82,11 @@ def test_a_huge_entry_is_not_taken_for_a_redis_that_hangs(
             if words[0] == "XINFO":
                 asked.append(words)
                 words = ("BLPOP", "nothing", 0)  # it takes too long
+                connection: Any = self._connection
+                connection._sock.settimeout(TIMEOUT)
             return super().command(*words)
 
+    patient(monkeypatch)  # with the other commands, which take long on a busy machine alone
     monkeypatch.setattr(asking_redis, "Log", Busy)
     asking = AskingRedis(world.redis.url, world.stream)
     world.send(*[1] * 5)
@@ -93,7 +98,10 @@ def test_a_huge_entry_is_not_taken_for_a_redis_that_hangs(
     asking.close()
 
 
-def test_a_redis_that_dies_with_a_huge_entry_in_it_is_missed_at_once(world: World) -> None:
+def test_a_redis_that_dies_with_a_huge_entry_in_it_is_missed_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient(monkeypatch)
     asking = AskingRedis(world.redis.url, world.stream)
     world.log().command("XADD", world.stream, "*", "junk", b"j" * LARGEST)
     assert asking.ask()
@@ -121,6 +129,17 @@ def test_a_postgres_that_hangs_dies_and_comes_back(own_world: World) -> None:
         assert said(in_the_end(gatherer)).rides.newest == 0
 
 
+def test_a_postgres_that_takes_long_to_set_a_session_up_is_busy_and_not_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is asked again for some seconds, as one that takes long to answer a question."""
+    monkeypatch.setattr(asking_postgres, "TIMEOUT", 0)
+    asking = AskingPostgres(world.postgres_url)
+    with pytest.raises(Unavailable, match="wait timeout expired") as late:
+        asking.ask()
+    assert asking_postgres.reason(late.value) == NO_ANSWER
+
+
 def test_what_hangs_in_a_library_is_not_waited_for(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +160,10 @@ def test_both_servers_may_hang_and_still_it_is_told_in_time(world: World) -> Non
             assert away(in_time(gatherer)) == {"Postgres", "Redis"}
 
 
-def test_another_schema_is_said_to_be_the_reason(world: World) -> None:
+def test_another_schema_is_said_to_be_the_reason(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient(monkeypatch)
     with looking(world) as gatherer:
         world.connection.execute("DELETE FROM schema_versions WHERE component = 'rocket_rides'")
         assert "the database's schema is of an earlier design" in answered(gatherer).postgres.reason

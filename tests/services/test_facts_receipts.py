@@ -3,7 +3,7 @@
 from api.tables import rides
 from api.views import RECEIPT
 from rocket_rides import sessions
-from tests.support.engine import all_shown, opened
+from tests.support.engine import all_shown, connected
 from tests.support.looks import at_work, seen
 from tests.support.world import World
 from unified_log.sessions import starting
@@ -46,7 +46,7 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     world.take(*[1] * 13)
     world.connection.execute(RECEIPTS)
     world.connection.execute(WORKERS)
-    with opened(world) as database, database.connect() as connection:
+    with connected(world) as connection:
         found = connection.execute(
             RECEIPT.where(rides.c.id.between(world.start + 1, world.start + 13))
         )

@@ -15,7 +15,7 @@ from api import feed
 from api.feed import Asked, OtherHistory
 from tests.support.api import OTHER_HISTORY, Api, is_problem
 from tests.support.disasters import stranded
-from tests.support.engine import opened
+from tests.support.engine import connected
 from tests.support.world import World, drain, take, transaction
 from unified_log.repair import repair
 
@@ -197,7 +197,7 @@ def test_a_reader_of_another_history_is_told_and_no_cache_keeps_that(
 
 def asked(world: World, after: int, term: str | None) -> Any:
     """The number of records that it has for a reader who stands there."""
-    with opened(world) as database, database.connect() as connection:
+    with connected(world) as connection:
         page = feed.page(connection, Asked(after, term, None, None))
     return len(json.loads(page.get_data()))
 
@@ -275,7 +275,7 @@ def test_a_page_reads_its_own_rows_alone(world: World) -> None:
         world.connection.execute(statement)
     values = {"after": world.start + 5000, "limit": 1000, "database": "", "types": None}
     explained = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {feed.PAGE.text}")
-    with opened(world) as database, database.connect() as connection:
+    with connected(world) as connection:
         for mode in ("force_custom_plan", "force_generic_plan"):
             connection.execute(text(PLANS), {"mode": mode})
             for types in (None, ["rating.create"]):

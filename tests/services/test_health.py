@@ -19,7 +19,7 @@ SESSIONS = """
 
 
 def status(world: World, *arguments: str, **environment: str) -> int:
-    return world.service("rocket_rides.health", *arguments, **environment).process.wait(30)
+    return world.service("rocket_rides.health", *arguments, **environment).ends()
 
 
 def sessions_of(world: World) -> list[tuple[int, str]]:
@@ -120,7 +120,7 @@ def test_of_two_the_one_on_this_host_can_be_asked_about(
 def test_a_name_is_given_where_there_are_many(world: World) -> None:
     for words in (["receipts"], ["reader", "total"], ["consumer", "one"], ["streamer", "one"]):
         check = world.service("rocket_rides.health", *words)
-        assert check.process.wait(30) == 2
+        assert check.ends() == 2
         assert "reader KIND NAME or receipts NAME is expected" in check.output.read_text()
 
 
@@ -128,6 +128,6 @@ def test_without_a_database_nobody_is_well(world: World) -> None:
     check = world.service(
         "rocket_rides.health", "streamer", DATABASE_URL="postgresql:///x?host=/nowhere"
     )
-    assert check.process.wait(30) == 1
+    assert check.ends() == 1
     [line] = check.output.read_text().splitlines()
     assert line.startswith("Postgres can't be reached")

@@ -8,7 +8,7 @@ import pytest
 
 from consumers.receipts.group import MOST, Group
 from tests.support.clusters import each_stream_server
-from tests.support.looks import answered, look, looking
+from tests.support.looks import answered, look, looking, patient
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.world import PATIENCE, Service, World, catch_up, eventually
@@ -89,8 +89,11 @@ def test_what_a_dead_member_was_given_is_taken_over_in_parts(world: World) -> No
     assert len(taken[0]) == MOST // MEGABYTE
 
 
-def test_whoever_has_read_all_does_not_ask_for_a_huge_entry_again_and_again(world: World) -> None:
+def test_whoever_has_read_all_does_not_ask_for_a_huge_entry_again_and_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one command that tells the log's end answers with its last entry."""
+    patient(monkeypatch)
     world.send(1)
     consumer, control = world.consumer(), world.log().redis
     junk(world.log(), LARGEST)

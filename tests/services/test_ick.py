@@ -11,6 +11,7 @@ from demo.embedded.servers import Redis as Server
 from rocket_rides.rollup import ick_keys
 from tests.support.clusters import each_stream_server
 from tests.support.icks import NOTHING, NewKeys, all_keys, contents, sizes
+from tests.support.world import PATIENCE
 
 pytestmark = each_stream_server
 
@@ -34,7 +35,7 @@ class Recording(Redis):
 
 @pytest.fixture
 def client(redis: Server) -> Iterator[Recording]:
-    with Recording.from_url(redis.url, retry=None) as client:
+    with Recording.from_url(redis.url, retry=None, socket_timeout=PATIENCE) as client:
         yield client
 
 

@@ -27,6 +27,7 @@ from tests.support.clusters import each_stream_server
 from tests.support.ick_oracle import IckOracle, Pairs, in_order
 from tests.support.icks import NOTHING, NewKeys, all_keys, contents, put_back
 from tests.support.properties import briefly
+from tests.support.world import PATIENCE
 
 # Few and close together, so that they meet.
 members = st.sampled_from(["", "a", "b", "c", "d", "é", "🚀", "\0"])
@@ -54,7 +55,8 @@ class OnAServer(RuleBasedStateMachine):
         self.look = self.client(protocol=2)
 
     def client(self, **options: Any) -> Redis:
-        return Redis.from_url(self.url, retry=None, single_connection_client=True, **options)
+        options |= {"single_connection_client": True, "socket_timeout": PATIENCE}
+        return Redis.from_url(self.url, retry=None, **options)
 
     def is_as(self, model: IckOracle) -> None:
         version, *sets = ick_keys(self.key)

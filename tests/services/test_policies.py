@@ -17,7 +17,7 @@ from consumers.receipts.statements import SWEEP
 from consumers.rollup.dirty import Mark
 from tests.support.desk import Desk
 from tests.support.disasters import flush
-from tests.support.engine import opened
+from tests.support.engine import connected, opened
 from tests.support.resets import ask
 from tests.support.roles import as_role
 from tests.support.rollup import hurry, lead, work
@@ -149,7 +149,7 @@ def test_the_feed_does_not_skip_what_a_policy_hides(world: World, limited: World
     world.connection.execute(f"GRANT CREATE ON SCHEMA public TO {role}")
     world.connection.execute(f"ALTER VIEW log_records OWNER TO {role}")
     hide(world, "rides")
-    with opened(limited) as database, database.connect() as connection:
+    with connected(limited) as connection:
         with pytest.raises(DBAPIError, match=SAID.format("rides")):
             feed.page(connection, Asked(None, None, None, None))
         show(world, "rides")

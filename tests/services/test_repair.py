@@ -131,7 +131,7 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     repairer = world.service("unified_log.repair").says(
         f"repaired; the log will never contain these records: {late}"
     )
-    assert repairer.process.wait(30) == 0
+    assert repairer.ends() == 0
     assert "total behind, total past, total reading" in repairer.output.read_text()
     assert world.staged() == 0
     reading.says(RECOUNTED)
@@ -191,14 +191,14 @@ def test_nothing_is_repaired_twice(world: World) -> None:
     assert repair(world.connect()) == ([], [])
     assert world.value("SELECT count(*) FROM checkpoints WHERE recount") == 1
     service = world.service("unified_log.repair").says("nothing to repair")
-    assert service.process.wait(30) == 0
+    assert service.ends() == 0
 
 
 def test_nothing_is_repaired_while_more_would_come(world: World) -> None:
     stranded(world)
     world.connection.execute("ALTER SEQUENCE log_position CACHE 10")
     service = world.service("unified_log.repair")
-    assert service.process.wait(30) == 1
+    assert service.ends() == 1
     [line] = service.output.read_text().splitlines()
     assert line.startswith("not repaired: the sequence log_position was changed: it has CACHE 10")
     assert world.staged() == 1
@@ -215,7 +215,7 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
         assert world.staged() == 1
         slow.commit()
     repairer.says("repaired")
-    assert repairer.process.wait(30) == 0
+    assert repairer.ends() == 0
 
 
 def test_a_record_staged_again_by_hand_is_not_counted_as_sent_again(world: World) -> None:

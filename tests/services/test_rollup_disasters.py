@@ -63,7 +63,7 @@ def test_a_process_that_is_killed_at_any_step_costs_no_ride(world: World) -> Non
     for step in RollupStep:
         send_at(world, *MINUTES)
         killed = world.service("tests.support.killed_rollup", step.name)
-        assert killed.process.wait(60) == -signal.SIGKILL
+        assert killed.ends() == -signal.SIGKILL
         assert not is_complete(world)
     world.service("consumers.rollup")
     eventually(lambda: is_complete(world))

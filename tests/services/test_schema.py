@@ -181,7 +181,7 @@ def test_what_no_waiting_would_repair_ends_the_migration_with_one_line(world: Wo
         "DROP TABLE alembic_version, schema_versions"
     )  # and a strange table rides is there
     strange = world.service("migrations")
-    assert strange.process.wait(30) == 1
+    assert strange.ends() == 1
     [line] = strange.output.read_text().splitlines()
     assert line.startswith("not migrated: ")
     assert "already exists" in line
@@ -198,7 +198,7 @@ def test_a_migration_that_misses_something_does_not_advise_to_run_itself(world: 
     world.connection.execute("DROP TABLE alembic_version, schema_versions")
     world.connection.execute(REFUSE, prepare=False)
     migration = world.service("migrations")
-    assert migration.process.wait(30) == 1
+    assert migration.ends() == 1
     [line] = migration.output.read_text().splitlines()
     assert line.startswith('not migrated: relation "fares" does not exist: ')
     assert "python -m migrations" not in line
@@ -208,7 +208,7 @@ def test_a_migration_that_misses_something_does_not_advise_to_run_itself(world: 
 def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(world: World) -> None:
     world.connection.execute("UPDATE schema_versions SET revision = 9999, serves_from = 9999")
     migration = world.service("migrations")
-    assert migration.process.wait(30) == 1
+    assert migration.ends() == 1
     assert migration.output.read_text() == (
         "not migrated: the database's schema is 9999, newer than this code, of 0011, which it does"
         " not serve; install the newer code\n"

@@ -34,7 +34,7 @@ class Fleet(NamedTuple):
         return self.world.standing() == truth and is_complete(self.world) and all_decided
 
     def until_exact(self) -> None:
-        eventually(self.is_exact, "exact totals, minutes and receipts", 60)
+        eventually(self.is_exact, "exact totals, minutes and receipts")
 
     def until_left(self, process: Service) -> None:
         """Wait until it has left an old primary. It may not notice while there are no rides."""
@@ -52,7 +52,7 @@ class Fleet(NamedTuple):
             self.ride(1)
             return self.servers.follows(server)
 
-        eventually(is_back, "the old primary's return", 60, 0.1)
+        eventually(is_back, "the old primary's return", pause=0.1)
         self.ride()
         self.until_exact()
 

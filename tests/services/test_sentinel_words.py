@@ -13,6 +13,7 @@ import redis
 from demo.embedded import stock
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.redis_pair import client
+from tests.support.looks import first_to_tell
 from tests.support.secure import PASSWORD
 from tests.support.sentinels import Watched, watched
 from tests.support.world import World, eventually
@@ -127,9 +128,7 @@ def test_each_tool_takes_the_url(world: World, servers: Watched) -> None:
         "watch.status": "log         1 entry",
     }.items():
         module, *options = command.split()
-        tool = world.service(module, *options, **through)
-        status = tool.ends()
-        told = tool.output.read_text()
+        status, told = first_to_tell(lambda: world.service(module, *options, **through))  # noqa: B023
         assert shows in told
         # The fleet lacks all but a streamer.
         assert status == (module == "watch.status"), told

@@ -13,19 +13,15 @@ from rocket_rides.fleet import no_fleet_on
 from tests.support.clock import Clock
 from tests.support.facts import A_TOTAL, WELL, absent, facts
 from tests.support.hosts import url_of
-from tests.support.looks import at_work
+from tests.support.looks import at_work, probed
 from tests.support.world import World, catch_up
 from watch import status as command
 from watch.facts import Facts, Server
 
-ENDED = 30  # seconds, at most
-
 
 def run(world: World, *options: str, **environment: str) -> tuple[int, str]:
     """The exit status, and what was said."""
-    service = world.service("watch.status", *options, **environment)
-    code = service.process.wait(ENDED)
-    said = service.output.read_text()
+    code, said = probed(world, *options, **environment)
     assert "Traceback" not in said
     return code, said
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, inspect, text
 
 from api.tables import metadata
-from tests.support.engine import opened
+from tests.support.engine import connected
 from tests.support.world import World
 
 
@@ -29,7 +29,7 @@ def described(connection: Connection, table: str) -> dict[str, Any]:
 @pytest.mark.parametrize("table", metadata.tables)
 def test_a_table_is_as_the_migrations_make_it(module_world: World, table: str) -> None:
     """Columns, types, nullability, keys, defaults, and CHECKs with their names."""
-    with opened(module_world) as database, database.connect() as connection:
+    with connected(module_world) as connection:
         migrated = described(connection, table)
         # From here on, this name is that of another table, which SQLAlchemy makes.
         connection.execute(text("CREATE SCHEMA of_the_api"))

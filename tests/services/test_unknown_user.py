@@ -18,7 +18,8 @@ from lab.processes import clean_environment
 from rocket_rides.settings import PORTS, PROJECT
 from tests.support.counting import commands, counting, statements
 from tests.support.folders import short_folder
-from tests.support.world import Service, World, eventually
+from tests.support.looks import first_to_tell
+from tests.support.world import PATIENCE, Service, World, eventually
 
 # In a namespace in which this process' own user has that number.
 NAMELESS = ("unshare", "--user", "--map-user=12345", "--map-group=12345")
@@ -95,10 +96,12 @@ def test_the_services_work_on_servers_that_are_named(world: World, named: dict[s
         output = world.new_output(module)
         world.started(nameless(module, *arguments, output=output, **named))
     eventually(lambda: answers(f"127.0.0.1:{port}", "/readyz"), "a ready API")
-    httpx.post(f"http://127.0.0.1:{port}/rides", data={"distance": "5"}).raise_for_status()
+    rides = f"http://127.0.0.1:{port}/rides"
+    httpx.post(rides, data={"distance": "5"}, timeout=PATIENCE).raise_for_status()
     eventually(lambda: world.value("SELECT count(*) FROM receipts WHERE outcome = 'delivered'") > 0)
-    status = nameless("watch.status", output=world.new_output("status"), **named)
-    status.ends()
-    assert "consumer0" in status.output.read_text()
+    _, shown = first_to_tell(
+        lambda: nameless("watch.status", output=world.new_output("status"), **named)
+    )
+    assert "consumer0" in shown
     for output in world.folder.glob("*.log"):
         assert "Traceback" not in output.read_text()

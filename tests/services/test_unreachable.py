@@ -8,7 +8,7 @@ from demo.embedded.welcome import answers
 from lab.ports import free_ports
 from rocket_rides import revisions
 from tests.support.hosts import SECRET, url_of
-from tests.support.world import World, eventually
+from tests.support.world import PATIENCE, World, eventually
 from unified_log import database
 from unified_log.errors import Unavailable
 
@@ -72,7 +72,7 @@ def test_the_api_logs_the_reason_with_the_first_ride_that_it_can_not_take(world:
     url = f"postgresql://postgres:{SECRET}@{gone}/rides"
     api = world.service("api", DATABASE_URL=url, API_PORT=str(port), API_WORKERS="1")
     eventually(lambda: answers(f"127.0.0.1:{port}", "/healthz"))
-    answer = httpx.post(f"http://127.0.0.1:{port}/rides", data={"distance": "5"}, timeout=30)
+    answer = httpx.post(f"http://127.0.0.1:{port}/rides", data={"distance": "5"}, timeout=PATIENCE)
     assert answer.json()["detail"] == f"{UNREACHABLE}; the ride was not taken"
     [line] = [line for line in api.output.read_text().splitlines() if "answers 503" in line]
     assert line.endswith(f"the ride was not taken ({gone}: Connection refused)")

@@ -20,7 +20,7 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
     def run(_name: str, _config: Settings, say: Say) -> None:
         say("Redis is <b>shut</b> down.")
         broken.set()
-        repaired.wait(30)
+        repaired.wait(PATIENCE)
         raise Unavailable("Redis was not restarted")
 
     with serving(run=run) as served:
@@ -28,7 +28,7 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
         with served.ticks() as ticks:
             next(ticks)
             assert served.press("stop-redis").status_code == 303
-            broken.wait(30)
+            assert broken.wait(PATIENCE)
             tick = next(tick for tick in ticks if "shut" in tick["parts"].get("going-on", ""))
             assert tick["parts"]["going-on"] == "Redis is &lt;b&gt;shut&lt;/b&gt; down."
             assert " disabled" in served.html

@@ -14,7 +14,7 @@ import pytest
 
 from lab.ports import free_ports
 from tests.support.facts import database, facts
-from tests.support.looks import answered, looking
+from tests.support.looks import answered, looking, patient
 from tests.support.markup import Markup
 from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
 from tests.support.page import Served, serving
@@ -30,23 +30,25 @@ def made_up() -> Iterator[Served]:
         yield served
 
 
-def test_a_ride_is_seen_and_only_what_changed_is_sent(world: World) -> None:
+def test_a_ride_is_seen_and_only_what_changed_is_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.send("0.001", "10.500")
     catch_up(world.consumer())
-    with (
-        looking(world) as gatherer,
-        serving(partial(answered, gatherer)) as served,
-        served.ticks() as ticks,
-    ):
-        first = next(ticks)
-        assert {"verdict", "totals", "log", "dead"} <= first["parts"].keys()
-        assert "10.501" in first["parts"]["totals"]
-        assert first["version"]
-        world.send("100")
-        catch_up(world.consumer())
-        later = list[dict[str, Any]]()
-        while not later or "110.501" not in later[-1]["parts"].get("totals", ""):
-            later.append(next(ticks))
+    patient(monkeypatch)
+    # A page whose first look takes long shows that nothing is known: so it has looked before.
+    with looking(world) as gatherer, serving(partial(answered, gatherer)) as served:
+        eventually(lambda: served.watcher.last, "a look")
+        with served.ticks() as ticks:
+            first = next(ticks)
+            assert {"verdict", "totals", "log", "dead"} <= first["parts"].keys()
+            assert "10.501" in first["parts"]["totals"]
+            assert first["version"]
+            world.send("100")
+            catch_up(world.consumer())
+            later = list[dict[str, Any]]()
+            while not later or "110.501" not in later[-1]["parts"].get("totals", ""):
+                later.append(next(ticks))
     assert any(tick["flowed"] for tick in later)
     assert any("records" in tick["parts"].get("post", "") for tick in later)
     assert not later[-1]["version"]
@@ -216,7 +218,7 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
 def test_the_process_ends_although_streams_are_open(world: World) -> None:
     port = free_ports()
     service = world.service("watch", WATCH_PORT=str(port)).says("Listening")
-    with httpx.stream("GET", f"http://127.0.0.1:{port}/events") as events:
+    with httpx.stream("GET", f"http://127.0.0.1:{port}/events", timeout=PATIENCE) as events:
         assert next(events.iter_lines())
         assert service.stop() == 0
     assert service.output.read_text() == f"Listening on http://127.0.0.1:{port}\n"
@@ -226,7 +228,7 @@ def test_a_taken_port_is_one_clear_line(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         second = world.service("watch", WATCH_PORT=str(port))
-        assert second.process.wait(30) == 1
+        assert second.ends() == 1
     assert second.output.read_text() == (
         f"can't listen on 127.0.0.1 port {port}: Address already in use;"
         " WATCH_HOST and WATCH_PORT choose another address\n"

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from api import consumers
 from api.booking import TAKE
-from api.database import Database
+from api.database import SESSION, Database
 from tests.support.world import World
 
 # The API's own statement with positions for psycopg: a distance, and a trace's two texts.
@@ -31,9 +33,17 @@ def unhurried(session: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in session.items() if not name.endswith("_timeout")}
 
 
+@contextmanager
+def connected(world: World) -> Iterator[Connection]:
+    """A session as the API's, but without its time limits."""
+    with pytest.MonkeyPatch.context() as patch, opened(world) as database:
+        # Not by a SET in the session: a Session keeps the limit that it was opened with.
+        patch.setattr("api.database.SESSION", unhurried(SESSION))
+        with database.connect() as connection:
+            yield connection
+
+
 def all_shown(world: World) -> list[consumers.Answer]:
     """All readers, as GET /consumers shows them, however long it takes."""
-    with opened(world) as database, database.connect() as connection:
-        connection.exec_driver_sql("SET statement_timeout = 0")
-        connection.commit()
+    with connected(world) as connection:
         return consumers.show(connection)

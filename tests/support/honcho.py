@@ -36,7 +36,9 @@ class Fleet:
         # One for all requests: each new one would read the machine's certificates. But no
         # connection outlives its request, since the API may be stopped at any time.
         self.client = httpx.Client(
-            base_url=self.url, limits=httpx.Limits(max_keepalive_connections=0)
+            base_url=self.url,
+            limits=httpx.Limits(max_keepalive_connections=0),
+            timeout=PATIENCE,
         )
 
     def start(self) -> None:

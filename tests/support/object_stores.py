@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.support.npm import installed
-from tests.support.world import eventually
+from tests.support.world import PATIENCE, eventually
 
 SERVER = Path(__file__).with_name("s3_server.py")
 KEY, SECRET = "rides", "a-secret-that-no-message-has"
@@ -115,7 +115,7 @@ def make_container(port: int, name: str) -> None:
         "Authorization": f"SharedKey {ACCOUNT}:{signature}",
         "Content-Length": "0",
     }
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request("PUT", f"/{ACCOUNT}/{name}?restype=container", headers=headers)
     assert connection.getresponse().status == 201
     connection.close()

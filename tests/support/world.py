@@ -91,7 +91,8 @@ class World:
         return self.exits.enter_context(closing(connection))
 
     def log(self) -> Log:
-        return self.exits.enter_context(Log(self.redis.url, self.stream))
+        """The log, whose answers may take as long as they do on a busy machine."""
+        return self.exits.enter_context(Log(self.redis.url, self.stream, PATIENCE))
 
     def destroy_group(self, name: str) -> None:
         """Remove a consumer group of the stream, and all that is pending in it."""

@@ -16,7 +16,7 @@ def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
     posted = subprocess.run([*curl.split(), "-s"], capture_output=True, text=True)
     assert re.search(r'"distance":\s*539.837', posted.stdout)
     [page] = [line.removeprefix("See it live: ") for line in said if line.startswith("See it ")]
-    assert httpx.get(page).headers["content-type"].startswith("text/html")
+    assert httpx.get(page, timeout=PATIENCE).headers["content-type"].startswith("text/html")
     assert f"curl {fleet.url}/consumers         who has read how far, and the totals" in said
     assert f"In a second terminal, with DATA_DIR={fleet.data}:" in said
 
