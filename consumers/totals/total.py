@@ -44,7 +44,7 @@ RIDES_IN_GAP = """
 """
 # Whether the total is what the rides before a gap add up to: what the last run by then has proven,
 # and the rides since. It is not if it has drifted, lacks a ride that it holds out, or has yet to
-# take some before the gap; nor if another process of this name has made it anew since it was read.
+# take some before the gap; nor if somebody has changed it by hand since it was read.
 IS_EXACT = """
     WITH proven AS (
         SELECT position, rides, total_distance FROM reconciliations WHERE position <= %(after)s

@@ -124,6 +124,21 @@ def test_no_process_writes_what_it_remembers_over_what_another_has_changed(
     assert reader.handler.rides == 4
 
 
+def test_nor_over_what_was_made_anew(world: World) -> None:
+    ids = world.send(1, 2, 3)
+    other = listing(world)
+    hurry(other)
+    world.connection.execute("DELETE FROM checkpoints")
+    reader = listing(world)
+    hurry(reader)
+    assert other.at == reader.at
+    ids += world.send(4)
+    with pytest.raises(Overtaken):
+        hurry(other)
+    hurry(reader)
+    assert listed(world) == ids
+
+
 def test_a_repair_that_failed_leaves_a_reader_that_can_move(world: World) -> None:
     reader = listing(world)
     ids = world.send(1)

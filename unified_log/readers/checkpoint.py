@@ -11,8 +11,11 @@ from unified_log.readers.committed import keep_malformed
 from unified_log.readers.digest import Digest
 from unified_log.readers.gaps import Healed, HealedSum
 
+# One that is made anew is never at a version that a process may have loaded of the one before.
 MAKE = """
-    INSERT INTO checkpoints (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name
+    INSERT INTO checkpoints (kind, name, version)
+    VALUES (%s, %s, extract(epoch FROM clock_timestamp()) * 1000000)
+    ON CONFLICT DO NOTHING RETURNING name
 """
 BEGIN_AT = "UPDATE checkpoints SET position = %s WHERE kind = %s AND name = %s"
 # Records of a new type lie before its position: whoever handles more types than before recounts.

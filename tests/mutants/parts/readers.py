@@ -73,6 +73,12 @@ MUTANTS = [
         "test_no_process_writes_what_it_remembers_over_what_another_has_changed",
     ),
     checkpoint(
+        "a checkpoint that is made anew has versions of the one before",
+        "extract(epoch FROM clock_timestamp()) * 1000000",
+        "0",
+        tests="services/test_retries.py::test_nor_over_what_was_made_anew",
+    ),
+    checkpoint(
         "a retry and a repair leave the version",
         "SET version = version + 1\n",
         "SET version = version\n",
