@@ -116,13 +116,11 @@ class Case:
             self.balances.cuts = cuts.result()
         if self.known.everything:
             self._look_at_all()
-        elif self._lacks_records() or any(map(self._is_disputed, self.evidence.looks)):
-            seen = {look.after for look in self.evidence.looks}
-            rest = [block for block in self.known.ledger.blocks if block.after not in seen]
-            self._look_at(rest)
+            return
         differing = [look for look in self.balances.cuts.values() if look.differ.rides]
-        if not self.known.everything:
-            self._look_at_unseen((look.after, look.known) for look in differing)
+        self._look_at_unseen((look.after, look.known) for look in differing)
+        if self._lacks_records() or any(map(self._is_disputed, self.evidence.looks)):
+            self._look_at_unseen([(0, self.known.base.position)])
 
     def _look_at_cuts(self) -> dict[int, Look]:
         """The blocks that closings cut, up to there, by their positions."""
@@ -213,6 +211,8 @@ class Case:
         result.receipts = receipts.prove(connection, proved, position, self.chance)
         rollup_verdict, minutes = self._prove_rollup()
         self._look_at_unseen((one.after, one.upto) for one in minutes)
+        if any(map(self._is_disputed, self.evidence.looks)):
+            self._look_at_unseen([(0, base.position)])
         proven_ratings = ratings.prove(
             connection, self.spark, self.rides.url, self.shown, known.ledger, position,
             self._ratings_again, self.now,

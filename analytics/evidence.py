@@ -125,6 +125,9 @@ def known(
     """
     notes, be = result.notes, "is" if result.repairing else "would be"
     reason = ownership.why_rebuild(warehouse.root, warehouse.owners(), ours)
+    if repaired := bool(reason) and _was_repaired(warehouse, ours, ledgers):
+        notes.append("Stranded rides were counted since the last run: all of it is read again.")
+        reason = ""
     if not reason:
         try:
             committed = warehouse.committed_run()
@@ -144,9 +147,6 @@ def known(
     if committed is None:
         return Known()
     extent = max((file.last for file in files), default=0)
-    repaired = not ownership.has_all(warehouse.owners()[-1], ours)
-    if repaired:
-        notes.append("Stranded rides were counted since the last run: all of it is read again.")
     try:
         if committed.ledger not in ledgers:
             raise Broken("its ledger is not one that a run in this database has written")
@@ -170,6 +170,17 @@ def known(
         return replace(found, everything=True)
     # Where a digest is of several blocks, each gets its own.
     return replace(found, everything=any(block.is_several for block in ledger.blocks) or full)
+
+
+def _was_repaired(warehouse: Warehouse, ours: History, ledgers: Sequence[str]) -> bool:
+    """Whether nothing but a repair parts this database from the newest run, which it knows."""
+    try:
+        committed = warehouse.committed_run()
+    except UNREADABLE:
+        return False
+    if committed is None or committed.ledger not in ledgers:
+        return False
+    return ownership.was_repaired(committed.owners[-1], ours)
 
 
 def newest_ledger(warehouse: Warehouse, ours: History, ledgers: Sequence[str]) -> Ledger | None:

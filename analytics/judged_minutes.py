@@ -24,7 +24,8 @@ def judged(
 
     Where the warehouse has other rides of a minute, whoever is right of its block decides. What
     is too much in some minutes and missing in others was perhaps moved in Postgres, and no
-    total knows of times. So was a ride too much if one is `outside` of all minutes.
+    total knows of times. So was a ride too much if one is `outside` of all minutes, or some of
+    these are set aside.
     """
     settled = judgement.of(Right.POSTGRES)
     open_ = [m for m in mismatches if not any(_touch(m, look) for look in settled)]
@@ -46,7 +47,8 @@ def judged(
         or not judgement.compared
         or (verdict.upto <= judgement.confirmed and not judgement.is_suspect)
     )
-    is_gone = outside and any(_off(each).rides > 0 for each in wrong)
+    unseen = outside or verdict.set_aside
+    is_gone = unseen and any(_off(each).rides > 0 for each in wrong)
     # What is missing here may be in a minute that waits for what is held.
     waits = len(wrong) < len(verdict.wrong)
     is_moved = (is_gone or waits or _cancel([*wrong, *verdict.later])) and not judgement.approved

@@ -70,7 +70,7 @@ def why_rebuild(root: str, owners: Sequence[Owner], ours: History) -> str:
 
     The newest of its `owners` is the last. Raises Unavailable when they are another database's.
     """
-    if not owners or has_all(owners[-1], ours) or was_repaired(owners[-1], ours):
+    if not owners or has_all(owners[-1], ours):
         return ""
     if not any(_is_ours(owner, ours) for owner in owners):
         raise Unavailable(f"{root} belongs to another database: set another WAREHOUSE_DIR")
@@ -87,13 +87,12 @@ def has_all(newest: Owner, ours: History) -> bool:
 
 
 def was_repaired(newest: Owner, ours: History) -> bool:
-    """Whether stranded rides were counted since rides were read from `newest`; no other is new.
+    """Whether a repair has revoked the terms since rides were read from `newest`, by a run of ours.
 
-    A repair revokes all terms: the first one has replaced them then (`leaders_term.revoke`).
+    A restore to before that run would have lost the run, too: the caller has to know it.
     """
-    revoked = ours.ranges.get(newest.term.encode()) == terms.Range(ours.start, ours.start)
-    same = newest.term != "" and newest.database_id == ours.database_id
-    return same and revoked and ours.start < newest.upto <= ours.last_sent
+    same = newest.database_id == ours.database_id
+    return same and newest.upto <= ours.last_sent and not has_all(newest, ours)
 
 
 def require_no_repair(connection: psycopg.Connection, then: History) -> None:

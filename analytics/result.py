@@ -99,7 +99,7 @@ class RollupVerdict:
     minutes: int = 0  # compared
     wrong: list[WrongMinute] = field(default_factory=list)  # in order
     set_aside: int = 0  # minutes that the rollup itself says it lacks: not compared
-    # Of those that are not compared, since they have later rides, too: those that are wrong so far.
+    # Of those that are not compared yet: those that are wrong as far as they go. Only if any are.
     later: list[WrongMinute] = field(default_factory=list)
     # Where something wrong is not being repaired: up to where an earlier run has proved all.
     proved_before: int | None = field(default=None, compare=False)

@@ -30,6 +30,8 @@ A crash leaves behind, by the step at which it comes:
 * after that: a gap that readers heal from the tables, and records that are still to be repaired.
 * after the second transaction: nothing.
 
+By `--from`, nothing but readers that count more than they need, until it is run again.
+
 The fleet may keep running meanwhile.
 """
 
@@ -100,14 +102,22 @@ def repair(connection: psycopg.Connection, gone: int = 0) -> tuple[list[int], li
         return records, named
 
 
-def pass_unstaged(connection: psycopg.Connection, lowest: int) -> list[str]:
+def pass_unstaged(connection: psycopg.Connection, lowest: int, gone: int = 0) -> list[str]:
     """Have rows from `lowest` on counted that the log has passed; returns the readers asked.
 
-    Raises StateLost, and psycopg.Error.
+    They count as sent, as those that are left out. So many others are known to be `gone`. Raises
+    Unavailable where the log has not passed `lowest`, StateLost, and psycopg.Error.
     """
-    leaders_term.revoke(connection, terms.last_sent(connection))
+    last_sent = terms.last_sent(connection)
+    start = one_row(connection.execute("SELECT cell_start()"))[0]
+    if not start < lowest <= last_sent:
+        raise Unavailable(f"the log has {start + 1} to {last_sent} behind it, and not {lowest}")
+    leaders_term.revoke(connection, last_sent)
     with connection.transaction():
-        return _have_all_read_anew(connection, lowest)
+        named = _have_all_read_anew(connection, lowest)
+        [sent_before] = one_row(connection.execute(SENT_BEFORE))
+        connection.execute(COUNT_REPAIRED, [max(0, gone - sent_before)])
+        return named
 
 
 def _have_all_read_anew(connection: psycopg.Connection, lowest: int) -> list[str]:
@@ -166,7 +176,8 @@ def main() -> None:
                 raise SystemExit("not repaired: stopped")
             records, consumers = repair(connection, given.gone)
             if given.lowest is not None:
-                consumers = pass_unstaged(connection, given.lowest)
+                named = pass_unstaged(connection, given.lowest, given.gone)
+                consumers = sorted({*consumers, *named})
             left_out = leaders_term.leave_out(connection, settled)
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(f"not repaired: {database.why(reason)}") from None

@@ -10,7 +10,8 @@ the row of a compared minute must be the sum of its rides up to c, whatever U is
 Spark has: the rollup may go on meanwhile. Where a repair has set C back, the minutes that it
 concerns have a ride above C. And a minute that is not compared has a ride above c, so its day is
 one of those in question once C has passed that ride. Where others differ, it is looked at already,
-as far as its own row goes: a ride that they lack may have been moved there.
+as far as its own row goes: a ride that they lack may have been moved there. Not found is one that
+was moved to a minute that the rollup has computed anew since.
 
 Whatever differs is counted once more in Postgres, within the snapshot. Where the warehouse has
 other rides of a minute, whoever is right of their block decides (`analytics.judgement`).
@@ -70,11 +71,14 @@ LATER = """
 """
 # Minutes that are not compared, each beside its rides as far as the rollup has it.
 LATER_SUMS = """
-    SELECT minute, kept.rides, kept.distance, count(rides.id), coalesce(sum(rides.distance), 0)
-    FROM unnest(%(minutes)s::timestamptz[]) later (minute)
+    SELECT minute, kept.rides, kept.distance, count(rides.id) FILTER (WHERE counts),
+        coalesce(sum(rides.distance) FILTER (WHERE counts), 0)
+    FROM rides JOIN unnest(%(minutes)s::timestamptz[]) later (minute)
+        ON minute = date_trunc('minute', created_at, 'UTC')
     LEFT JOIN ride_minutes kept USING (minute)
-    LEFT JOIN rides ON created_at >= minute AND created_at < minute + interval '1 minute'
-        AND rides.id > 0 AND rides.id <= greatest(kept.upto, %(upto)s)
+    CROSS JOIN LATERAL (SELECT rides.id <= greatest(kept.upto, %(upto)s) AS counts) far
+    WHERE created_at >= %(first)s AND created_at < %(last)s::timestamptz + interval '1 minute'
+      AND rides.id > 0
     GROUP BY minute, kept.rides, kept.distance ORDER BY minute
 """
 SET_ASIDE = """
@@ -143,7 +147,7 @@ def prove(
     days that are `doubted`, Postgres counts all minutes once more: the warehouse has other rides.
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
-    later: list[WrongMinute] = []
+    waiting = set[datetime]()
     mismatches: list[Mismatch] = []
     ordered = sorted(day for day in days if FIRST <= day < END)
     for start in range(0, len(ordered), DAYS_AT_ONCE):
@@ -162,12 +166,12 @@ def prove(
             ]
             rest = {_day(minute) for minute in differ} - doubts
             recounted |= _recount(connection, rest, rows.upto)
-            if any(differs(minute, recounted, rows) for minute in differ):
-                later += _later(connection, rows)
+        waiting |= rows.later - rows.set_aside
         upto, compared = min(upto, rows.upto), compared + len(minutes)
         of_rollup, of_warehouse = judge(differ, exact, recounted, rows)
         wrong += of_rollup
         mismatches += of_warehouse
+    later = _later(connection, waiting, upto) if wrong else []
     [gaps, _] = one_row(connection.execute(SET_ASIDE))
     return RollupVerdict(upto, compared, wrong, gaps, later), mismatches
 
@@ -217,14 +221,18 @@ def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows
     return Rows(upto, kept, set(aside or ()), later)
 
 
-def _later(connection: psycopg.Connection, rows: Rows) -> list[WrongMinute]:
+def _later(
+    connection: psycopg.Connection, minutes: Iterable[datetime], upto: int
+) -> list[WrongMinute]:
     """Those minutes of LATER_SUMS that are not the sum of their rides."""
-    asked = {"minutes": [*(rows.later - rows.set_aside)], "upto": rows.upto}
+    if not (ordered := sorted(minutes)):
+        return []
+    asked = {"minutes": ordered, "upto": upto, "first": ordered[0], "last": ordered[-1]}
     found = list[WrongMinute]()
     for minute, rides, metres, *sums in connection.execute(LATER_SUMS, asked):
         kept = None if rides is None else Tally(rides, metres)
         if (kept or NOTHING) != (exact := Tally(*sums)):
-            found.append(WrongMinute(minute, kept, exact, rows.upto))
+            found.append(WrongMinute(minute, kept, exact, upto))
     return found
 
 

@@ -68,6 +68,25 @@ def test_an_approval_is_for_what_the_next_run_finds_wherever_chance_has_it_look(
     assert books.run(chance=2).approval
 
 
+def test_an_approval_is_for_all_rides_that_were_altered_though_but_a_minute_shows_one(
+    books: Books,
+) -> None:
+    """A late ride of that minute has a run compare it, in a block at which it did not look."""
+    for day in range(40):
+        send_at(books.world, (f"2026-{1 + day // 28:02}-{day % 28 + 1:02} 12:00+00", 5))
+        books.skip_ids(BLOCK)
+    all_have_counted(books)
+    assert books.run().agrees
+    hour = "UPDATE rides SET created_at = created_at - interval '1 hour' WHERE id IN ({}, {})"
+    ids = sorted(in_postgres(books))
+    by_hand(books.world, hour.format(ids[20], ids[10]))
+    send_at(books.world, ("2026-01-21 12:00+00", 5))
+    all_have_counted(books)
+    assert books.run(chance=3).status == "held"
+    assert approve(books.world, last_run(books.world).id, *REASON).status == 0
+    assert books.run(chance=3).approval
+
+
 def refused(world: World, run: int, *options: str) -> None:
     """Fails if that run may be approved."""
     refusal = approve(world, run, *options)

@@ -138,14 +138,18 @@ def test_a_minute_with_a_ride_that_is_held_is_not_computed_anew(books: Books) ->
     assert kept(books.world) == before
 
 
+@pytest.mark.parametrize("other", [f"{MINUTE[:-2]}09+00", "2026-03-02 10:09+00"])
 def test_a_ride_that_was_moved_to_a_minute_that_is_not_compared_yet_changes_none(
-    books: Books,
+    books: Books, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has a later ride, and the rollup stands before that, as it does under traffic."""
+    """It has a later ride, and the rollup stands before that, as it does under traffic.
+
+    It may be among days that are looked at apart.
+    """
+    monkeypatch.setattr("analytics.proofs.rollup.DAYS_AT_ONCE", 1)
     settled(books)
-    send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE}+00", 30))
+    send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE}+00", 30), (other, 20))
     all_have_counted(books)
-    other = f"{MINUTE[:-2]}09+00"
     send_at(books.world, (other, 50))
     for name in TOTALS:
         books.caught_up(name)
@@ -158,6 +162,15 @@ def test_nor_does_one_that_was_moved_to_a_day_with_rides_that_are_held(books: Bo
     all_have_counted(books)
     by_hand(books.world, f"UPDATE rides SET distance = distance + 1 WHERE id = {BLOCK + 4}")
     is_moved(books, f"(SELECT created_at FROM rides WHERE id = {BLOCK + 4})")
+
+
+def test_nor_does_one_that_was_moved_to_a_minute_that_is_set_aside(books: Books) -> None:
+    settled(books)
+    send_at(books.world, (f"{MINUTE}+00", 10), (f"{MINUTE}+00", 30))
+    all_have_counted(books)
+    other = f"'{MINUTE[:-2]}09+00'"
+    by_hand(books.world, f"INSERT INTO set_aside_minutes VALUES ({other}, 1, 'slow', 3)")
+    is_moved(books, other)
 
 
 def is_moved(books: Books, to: str) -> None:

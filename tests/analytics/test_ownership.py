@@ -14,6 +14,7 @@ from tests.support.world import World
 from unified_log.errors import Unavailable
 from unified_log.faults import listening
 from unified_log.repair import repair
+from unified_log.streamer.leaders_term import begin_term
 
 LEAD = """
     INSERT INTO terms (after, term) SELECT last_sent_id, %s FROM streamer_state
@@ -36,6 +37,7 @@ RESTORE = [
     "UPDATE streamer_state SET last_sent_id = 3",
     "DELETE FROM terms WHERE after > 3",
     "SELECT setval('log_position', 3)",
+    "DELETE FROM runs WHERE id > 1",
 ]
 
 
@@ -68,8 +70,8 @@ def test_rides_that_a_restored_database_has_lost_are_forgotten_although_others_h
 
 
 OVERTAKEN = """
-    WITH ride AS (INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (3, 30))
-    INSERT INTO staged_log_records VALUES (3, 'ride.create', '{}')
+    WITH ride AS (INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES ({0}, 30))
+    INSERT INTO staged_log_records VALUES ({0}, 'ride.create', '{{}}')
 """
 
 
@@ -82,7 +84,7 @@ def reconciled_without_the_third(books: Books) -> None:
 
 
 def repair_the_third(world: World) -> None:
-    world.connection.execute(OVERTAKEN)
+    world.connection.execute(OVERTAKEN.format(3))
     assert repair(world.connect())[0] == [3]
 
 
@@ -100,15 +102,42 @@ def test_a_warehouse_takes_in_the_rides_of_a_repair(books: Books) -> None:
     assert books.in_warehouse() == books.in_postgres()
 
 
-def test_a_ride_that_was_altered_before_a_repair_is_held_as_ever(books: Books) -> None:
+def test_a_repair_after_a_restore_makes_no_witness_of_a_warehouse_that_is_past_it(
+    books: Books,
+) -> None:
+    lead(books, "a")
+    books.add_many(3)
+    books.run()
+    books.add_many(3)
+    books.run()
+    by_hand(books.world, *RESTORE)
+    lead(books, "b")
+    by_hand(books.world, "INSERT INTO rides (distance) VALUES (40), (50), (60)", SENT)
+    books.skip_ids(1)
+    by_hand(books.world, "INSERT INTO rides (distance) VALUES (70)", SENT, OVERTAKEN.format(7))
+    assert repair(books.world.connect())[0] == [7]
+    books.claim("consumer0", 8)
+    result = books.run()
+    assert "it is rebuilt from the first ride" in result.notes[0]
+    assert result.agrees
+    assert books.in_warehouse() == books.in_postgres()
+
+
+@pytest.mark.parametrize("leaders", [0, 101])
+def test_a_ride_that_was_altered_before_a_repair_is_held_as_ever(
+    books: Books, leaders: int
+) -> None:
     """The repair has had everybody recount it; the warehouse and its ledger are witnesses yet."""
     reconciled_without_the_third(books)
     before = books.in_warehouse()
+    for _ in range(leaders):
+        begin_term(books.world.connection)
     by_hand(books.world, "UPDATE rides SET distance = 11 WHERE id = 1")
     repair_the_third(books.world)
     books.caught_up()
     for chance in (1, 2):
         assert books.run(chance=chance).status == "held"
+        assert "records_missing" not in last_run(books.world).kinds
         assert books.in_warehouse() == before
     assert approve(books.world, last_run(books.world).id, *REASON).status == 0
     books.run()

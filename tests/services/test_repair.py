@@ -19,7 +19,7 @@ from tests.support.world import (
     transaction,
 )
 from unified_log.errors import Overtaken, Unavailable
-from unified_log.repair import repair
+from unified_log.repair import pass_unstaged, repair
 from unified_log.session_settings import INDEX_SCANS
 from unified_log.streamer import checks
 from unified_log.streamer.trimming import Caps, Trimmer
@@ -249,6 +249,23 @@ def test_rows_that_are_known_to_be_gone_are_no_records_that_were_sent_before(wor
     assert "argument --gone: '-1': a number is expected" in command.output.read_text()
     assert world.service("unified_log.repair", "--gone", "2").says("repaired").ends() == 0
     assert exact(world, consumer)
+
+
+def test_only_rows_that_the_log_has_passed_are_read_anew_and_they_count_as_sent(
+    world: World,
+) -> None:
+    world.take(1)
+    [bare] = world.connection.execute("INSERT INTO rides (distance) VALUES (7) RETURNING id")
+    world.take(2)
+    for position in (world.start, bare[0], 10**18 - 1):
+        command = world.service("unified_log.repair", "--from", str(position))
+        assert command.ends() == 1
+        assert f"behind it, and not {position}" in command.output.read_text()
+    drain(world.streamer())
+    pass_unstaged(world.connect(), bare[0])
+    assert catch_up(world.consumer()) == world.truth
+    sent = "SELECT records_sent - (SELECT count(*) FROM log_records) FROM streamer_state"
+    assert world.value(sent) == 0
 
 
 def test_a_recount_of_a_total_that_is_gone_is_no_bug(world: World) -> None:

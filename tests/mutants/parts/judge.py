@@ -178,7 +178,7 @@ MUTANTS = [
     ),
     records(
         "nobody compares the records with those that were sent",
-        "return self.evidence.records != expected",
+        "return not expected - counted <= self.evidence.records <= expected",
         "return False",
     ),
     judgement(

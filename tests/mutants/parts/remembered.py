@@ -177,7 +177,7 @@ MUTANTS = [
     ),
     minutes(
         "a ride that was moved out of all times makes its minute wrong",
-        "is_gone = outside and any(_off(each).rides > 0 for each in wrong)",
+        "is_gone = unseen and any(_off(each).rides > 0 for each in wrong)",
         "is_gone = False",
         tests=MINUTES
         + "test_a_ride_whose_time_was_moved_before_any_run_has_read_it_changes_no_minute_"

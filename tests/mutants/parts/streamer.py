@@ -143,8 +143,9 @@ MUTANTS = [
     ),
     Mutant(
         "readers that are behind rows that the log has passed are not told",
-        "    leaders_term.revoke(connection, terms.last_sent(connection))\n    with",
-        "    with",
+        "    leaders_term.revoke(connection, last_sent)\n"
+        "    with connection.transaction():\n        nam",
+        "    with connection.transaction():\n        nam",
         "unified_log/repair.py",
         COMPARED + "test_behind_a_staged_record_it_is_named_with_what_helps_there",
     ),
@@ -164,8 +165,9 @@ MUTANTS = [
     ),
     repair(
         "the log still counts for repaired rides",
-        "    leaders_term.revoke(connection, last_sent)\n",
-        "",
+        "    leaders_term.revoke(connection, last_sent)\n"
+        "    with connection.transaction():\n        rec",
+        "    with connection.transaction():\n        rec",
         tests="services/test_repair.py::"
         "test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides",
     ),

@@ -68,10 +68,39 @@ MUTANTS = [
     ),
     Mutant(
         "after a repair, nobody knows what the rides were",
-        " or was_repaired(owners[-1], ours)",
-        "",
-        "analytics/ownership.py",
+        "bool(reason) and _was_repaired(",
+        "not reason and _was_repaired(",
+        "analytics/evidence.py",
         ALTERED,
+    ),
+    Mutant(
+        "a restore to before the newest run passes for a repair",
+        "if committed is None or committed.ledger not in ledgers:",
+        "if committed is None:",
+        "analytics/evidence.py",
+        REPAIR + "test_a_repair_after_a_restore_makes_no_witness_of_a_warehouse_that_is_past_it",
+    ),
+    Mutant(
+        "of rides that minutes show, a run finds the others by chance",
+        "            self._look_at_unseen([(0, base.position)])\n",
+        "            pass\n",
+        "analytics/case.py",
+        "analytics/test_approvals.py::"
+        "test_an_approval_is_for_all_rides_that_were_altered_though_but_a_minute_shows_one",
+    ),
+    minutes(
+        "a ride is moved to a minute that is set aside",
+        "unseen = outside or verdict.set_aside",
+        "unseen = outside",
+        tests=MINUTES + "test_nor_does_one_that_was_moved_to_a_minute_that_is_set_aside",
+    ),
+    Mutant(
+        "rows that the log has passed are missed as records for ever",
+        "[max(0, gone - sent_before)]",
+        "[0]",
+        "unified_log/repair.py",
+        "services/test_repair.py::"
+        "test_only_rows_that_the_log_has_passed_are_read_anew_and_they_count_as_sent",
     ),
     Mutant(
         "after a repair, a run goes on where the last one ended",
