@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 import redis
 
@@ -132,10 +133,13 @@ def test_a_postgres_that_hangs_dies_and_comes_back(own_world: World) -> None:
 def test_a_postgres_that_takes_long_to_set_a_session_up_is_busy_and_not_away(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So it is asked again for some seconds, as one that takes long to answer a question."""
+    """So it is asked again for some seconds, as one that takes long to answer a question.
+
+    Whichever of the first statements that is: an answer may be there at once.
+    """
     monkeypatch.setattr(asking_postgres, "TIMEOUT", 0)
     asking = AskingPostgres(world.postgres_url)
-    with pytest.raises(Unavailable, match="wait timeout expired") as late:
+    with pytest.raises((Unavailable, psycopg.Error), match="wait timeout expired") as late:
         asking.ask()
     assert asking_postgres.reason(late.value) == NO_ANSWER
 

@@ -43,7 +43,7 @@ MADE = f"""
     INSERT INTO consumer_states (name) VALUES ('c'), ('d');
     INSERT INTO rating_sums (name) VALUES ('c');
     INSERT INTO terms (after, term) VALUES (0, '{TERM}');
-    UPDATE checkpoints SET last_redis_id = position || '-0';
+    UPDATE checkpoints SET last_redis_id = position || '-0', version = position;
     UPDATE rollup_state SET generation = '{TERM}', ick = '{TERM}';
     INSERT INTO rides (id, distance) VALUES (cell_start(), 1);
     INSERT INTO receipts (ride_id, attempts, lease) VALUES (cell_start(), 1, '{LEASE}');
