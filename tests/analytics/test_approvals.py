@@ -53,15 +53,20 @@ def held(books: Books, *statements: str) -> int:
     return last_run(books.world).id
 
 
+def on_days(books: Books, days: int) -> None:
+    """A ride on each, in a block of its own; a run agrees."""
+    for day in range(days):
+        send_at(books.world, (f"2026-{1 + day // 28:02}-{day % 28 + 1:02} 12:00+00", 5))
+        books.skip_ids(BLOCK)
+    all_have_counted(books)
+    assert books.run().agrees
+
+
 def test_an_approval_is_for_what_the_next_run_finds_wherever_chance_has_it_look(
     books: Books,
 ) -> None:
     """Somebody puts a time zone right, in more blocks than a run looks at of itself."""
-    for day in range(20):
-        send_at(books.world, (f"2026-01-{day + 1:02} 12:00+00", 5))
-        books.skip_ids(BLOCK)
-    all_have_counted(books)
-    assert books.run().agrees
+    on_days(books, 20)
     by_hand(books.world, "UPDATE rides SET created_at = created_at - interval '1 hour'")
     assert books.run().status == "held"
     assert approve(books.world, last_run(books.world).id, *REASON).status == 0
@@ -72,11 +77,7 @@ def test_an_approval_is_for_all_rides_that_were_altered_though_but_a_minute_show
     books: Books,
 ) -> None:
     """A late ride of that minute has a run compare it, in a block at which it did not look."""
-    for day in range(40):
-        send_at(books.world, (f"2026-{1 + day // 28:02}-{day % 28 + 1:02} 12:00+00", 5))
-        books.skip_ids(BLOCK)
-    all_have_counted(books)
-    assert books.run().agrees
+    on_days(books, 40)
     hour = "UPDATE rides SET created_at = created_at - interval '1 hour' WHERE id IN ({}, {})"
     ids = sorted(in_postgres(books))
     by_hand(books.world, hour.format(ids[20], ids[10]))

@@ -41,9 +41,8 @@ RESTORE = [
 ]
 
 
-def test_rides_that_a_restored_database_has_lost_are_forgotten_although_others_have_their_numbers(
-    books: Books,
-) -> None:
+def lose_three(books: Books) -> None:
+    """Restore the database to when it had three rides, and no run had seen the others."""
     lead(books, "a")
     books.add_many(3)
     books.run()
@@ -51,6 +50,12 @@ def test_rides_that_a_restored_database_has_lost_are_forgotten_although_others_h
     books.run()
     by_hand(books.world, *RESTORE)
     lead(books, "b")
+
+
+def test_rides_that_a_restored_database_has_lost_are_forgotten_although_others_have_their_numbers(
+    books: Books,
+) -> None:
+    lose_three(books)
     by_hand(books.world, "INSERT INTO rides (distance) VALUES (40), (50), (60), (70)", SENT)
     books.claim("consumer0", 6)
     before = content(books)
@@ -105,13 +110,7 @@ def test_a_warehouse_takes_in_the_rides_of_a_repair(books: Books) -> None:
 def test_a_repair_after_a_restore_makes_no_witness_of_a_warehouse_that_is_past_it(
     books: Books,
 ) -> None:
-    lead(books, "a")
-    books.add_many(3)
-    books.run()
-    books.add_many(3)
-    books.run()
-    by_hand(books.world, *RESTORE)
-    lead(books, "b")
+    lose_three(books)
     by_hand(books.world, "INSERT INTO rides (distance) VALUES (40), (50), (60)", SENT)
     books.skip_ids(1)
     by_hand(books.world, "INSERT INTO rides (distance) VALUES (70)", SENT, OVERTAKEN.format(7))
